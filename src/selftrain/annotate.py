@@ -1,0 +1,64 @@
+"""The teacher reads the pool with dropout on (lines 5 and 7): T passes, as running sums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+import torch
+
+from selftrain.batches import by_length, collate
+from selftrain.classifier import Classifier
+from selftrain.data import Example
+from selftrain.errors import ModelError
+from selftrain.machine import Machine, randomness
+from selftrain.scores import Tally, Votes, joined
+
+CHUNK = 1024  # rows tokenised and sorted by length together
+BUDGET = 4096  # padded tokens in a batch
+
+
+def annotate(
+    teacher: Classifier, pool: Iterable[Example], passes: int, *, seed: int, on: Machine
+) -> Iterator[tuple[list[Example], Votes]]:
+    """What T dropout passes say of each example, chunk by chunk.
+
+    Dropout is drawn for a batch at a time, so the figures of a row depend on its chunk; that
+    is why chunks are cut by the order of the pool alone.
+    """
+    stream = iter(pool)
+    device = on.accelerator().device
+    teacher.to(device)
+    number = 0
+    while chunk := list(islice(stream, CHUNK)):
+        with randomness(seed, "dropout", number):
+            votes = _chunk_votes(teacher, chunk, passes, on)
+        yield chunk, votes  # outside: the reader's own draws must not be undone
+        number += 1
+
+
+@torch.no_grad()
+def _chunk_votes(teacher: Classifier, chunk: Sequence[Example], passes: int, on: Machine) -> Votes:
+    rows = teacher.encode(chunk)
+    batches = list(by_length([len(row.ids) for row in rows], BUDGET))
+    parts: list[Votes] = []
+    alike = True
+    for number in on.track(range(len(batches)), "annotating", len(batches)):
+        batch = collate([rows[i] for i in batches[number]], teacher.pad)
+        batch = batch.to(on.accelerator().device)
+        teacher.eval()
+        tally = Tally(teacher(batch).logits.softmax(1).cpu())
+        teacher.train()
+        for _ in range(passes):
+            tally.add(teacher(batch).logits.softmax(1).cpu())
+        alike = alike and tally.alike
+        parts.append(tally.votes())
+    teacher.eval()
+    if passes > 1 and alike:
+        raise ModelError(
+            f"{passes} dropout passes of `{teacher.backbone.name}` agree to the last bit: "
+            "there is no dropout to measure certainty with",
+            "set a rate in the method: dropout = 0.1",
+        )
+    places = torch.tensor([i for batch in batches for i in batch])
+    return joined(parts, places.argsort())

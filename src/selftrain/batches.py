@@ -1,0 +1,69 @@
+"""Rows of token ids to padded tensors: short rows beside short rows, and no token wasted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One example as the encoder reads it."""
+
+    ids: tuple[int, ...]
+    types: tuple[int, ...] | None = None
+    """Segment ids, where the family uses them."""
+    mask_at: int = -1
+    """Where the template's mask stands (an index into ids); -1 for a head."""
+    cut: int = 0
+    """Tokens of the text that did not fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows padded to the longest of them."""
+
+    ids: Tensor  # [B, L]
+    attention: Tensor  # [B, L], 1 on real tokens
+    types: Tensor | None  # [B, L]
+    mask_at: Tensor  # [B]
+
+    def to(self, device: torch.device | str) -> Batch:
+        """The same batch on another device."""
+        types = None if self.types is None else self.types.to(device)
+        return Batch(
+            self.ids.to(device), self.attention.to(device), types, self.mask_at.to(device)
+        )
+
+
+def collate(rows: Sequence[Row], pad: int) -> Batch:
+    """Pad rows on the right to the longest of them."""
+    longest = max(len(row.ids) for row in rows)
+    ids = torch.full((len(rows), longest), pad, dtype=torch.long)
+    attention = torch.zeros((len(rows), longest), dtype=torch.long)
+    typed = rows[0].types is not None
+    types = torch.zeros((len(rows), longest), dtype=torch.long) if typed else None
+    for number, row in enumerate(rows):
+        ids[number, : len(row.ids)] = torch.tensor(row.ids)
+        attention[number, : len(row.ids)] = 1
+        if types is not None and row.types is not None:
+            types[number, : len(row.types)] = torch.tensor(row.types)
+    return Batch(ids, attention, types, torch.tensor([row.mask_at for row in rows]))
+
+
+def by_length(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
+    """Indices in batches of like length, each holding at most ``budget`` padded tokens.
+
+    The order depends on the lengths alone (ties by index), so a pool is always cut alike.
+    """
+    batch: list[int] = []
+    for index in sorted(range(len(lengths)), key=lambda i: (-lengths[i], i)):
+        if batch and (len(batch) + 1) * lengths[batch[0]] > budget:
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch

@@ -1,0 +1,315 @@
+"""A backbone, a tuning and a way to read it: batch in, logits and features out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from selftrain import backbone as backbones
+from selftrain import card as cards
+from selftrain import reading
+from selftrain.backbone import FALLBACK_DROPOUT, Backbone, dropout_rates, set_dropout, twin
+from selftrain.batches import Batch, Row, by_length, collate
+from selftrain.card import Card, Source
+from selftrain.data import Example
+from selftrain.errors import ModelError, require
+from selftrain.mlm import MLMHead
+from selftrain.pel import AnyTuning, Full
+from selftrain.pel.install import install, owned, placeholders
+from selftrain.prompt import HEAD_METHOD, template_of, word_ids
+from selftrain.task import Task
+
+SHORTEST = 8  # tokens of a row: less leaves no room for a text
+
+
+class Output(NamedTuple):
+    """What one forward pass gives."""
+
+    logits: Tensor  # [B, C]
+    features: Tensor  # [B, D]: the pooled vector, or the hidden state at the mask
+
+
+class Head(nn.Module):
+    """Features to logits: one Linear, or dense, tanh and a Linear."""
+
+    def __init__(self, width: int, classes: int, shape: Literal["linear", "dense"], rate: float):
+        super().__init__()
+        self.dropout = nn.Dropout(rate)
+        self.dense = nn.Linear(width, width) if shape == "dense" else None
+        self.out = nn.Linear(width, classes)
+        for linear in (self.dense, self.out):
+            if linear is not None:
+                nn.init.normal_(linear.weight, std=0.02)
+                nn.init.zeros_(linear.bias)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """[B, D] to [B, C]."""
+        state = self.dropout(features)
+        if self.dense is not None:
+            state = self.dropout(torch.tanh(self.dense(state)))
+        logits: Tensor = self.out(state)
+        return logits
+
+
+class Verbalizer(nn.Module):
+    """The hidden state at the mask to logits, through the pretrained MLM head and label words."""
+
+    ids: Tensor  # [W], the label words of all classes, class by class
+
+    def __init__(self, mlm: MLMHead, words: tuple[tuple[int, ...], ...]) -> None:
+        super().__init__()
+        self.mlm = mlm
+        self.counts = [len(group) for group in words]
+        ids = torch.tensor([word for group in words for word in group])
+        self.register_buffer("ids", ids, persistent=False)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """[B, D] to [B, C]: probabilities of a class's words add, so their logits log-sum-exp."""
+        scores: Tensor = self.mlm(features, self.ids)  # [B, W]
+        if max(self.counts) == 1:
+            return scores
+        groups = torch.split(scores, self.counts, dim=1)  # type: ignore[no-untyped-call]
+        return torch.stack([group.logsumexp(1) for group in groups], dim=1)
+
+
+class Classifier(nn.Module):
+    """A classifier on a twin of a backbone's frozen weights; made by ``build``.
+
+    ``train()`` and ``eval()`` switch dropout, in the frozen part too: that is MC dropout.
+    """
+
+    offset: Tensor  # [C], added to the logits: the place of a prior correction
+
+    def __init__(
+        self, card: Card, backbone: Backbone, encoder: nn.Module, reader: Head | Verbalizer
+    ) -> None:
+        super().__init__()
+        self.card = card
+        self.backbone = backbone
+        self.pad: int = backbone.tokenizer.pad_token_id
+        self.encoder = encoder
+        self.head = reader if isinstance(reader, Head) else None
+        self.verbalizer = reader if isinstance(reader, Verbalizer) else None
+        self.register_buffer("offset", torch.zeros(len(card.task.labels)))
+        self._tuned = [name for name, p in self.named_parameters() if p.requires_grad]
+        room = min(card.task.max_length, backbone.max_length - placeholders(card.tuning))
+        require(room >= SHORTEST, "room for a text", room, f"at least {SHORTEST} tokens")
+        self._frame = reading.frame(backbone.tokenizer, room=room, types=backbone.segments)
+        self._template = None if self.head is not None else template_of(card.task)
+        self.eval()
+
+    @property
+    def task(self) -> Task:
+        """What is told apart."""
+        return self.card.task
+
+    @property
+    def tuning(self) -> AnyTuning:
+        """What may change in the encoder."""
+        return self.card.tuning
+
+    @property
+    def reads(self) -> Literal["head", "prompt"]:
+        """By a head on the pooled vector, or by a prompt."""
+        return self.card.reads
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The classes, in the order of the logits."""
+        return self.card.task.labels
+
+    @property
+    def dropout_added(self) -> float | None:
+        """The rate that was set because the backbone has none and none was asked for."""
+        return _override(self.card, self.backbone) if self.card.dropout is None else None
+
+    def encode(self, examples: Sequence[Example]) -> list[Row]:
+        """Examples as rows of token ids, cut to length, with a tuning's placeholders."""
+        if not examples:
+            return []
+        tokenizer = self.backbone.tokenizer
+        if self._template is None:
+            rows = reading.plain(examples, tokenizer, self._frame)
+        else:
+            rows = reading.prompted(self._template, examples, tokenizer, self._frame)
+        slots = placeholders(self.tuning)
+        return [reading.with_placeholders(row, slots) for row in rows] if slots else rows
+
+    def forward(self, batch: Batch) -> Output:
+        """Logits and features of a padded batch; the only call made in training."""
+        types = {} if batch.types is None else {"token_type_ids": batch.types}
+        hidden: Tensor = self.encoder(
+            input_ids=batch.ids, attention_mask=batch.attention, **types
+        ).last_hidden_state  # [B, L, D]
+        if self.verbalizer is not None:
+            # Gathered before the decoder: one position of each row is all that is read.
+            features = hidden[torch.arange(len(hidden), device=hidden.device), batch.mask_at]
+            logits = self.verbalizer(features)
+        else:
+            assert self.head is not None
+            features = self._pool(hidden, batch.attention)  # [B, D]
+            logits = self.head(features)
+        return Output(logits + self.offset, features)
+
+    def _pool(self, hidden: Tensor, attention: Tensor) -> Tensor:
+        if self.backbone.pooling == "cls":
+            return hidden[:, 0]
+        # Learned vectors at the input are instructions, not text: averaged in, they would make
+        # up most of a short sentence's vector and shift it the same way for every example.
+        slots = placeholders(self.tuning)
+        weight = attention.clone()
+        weight[:, 1 : 1 + slots] = 0
+        weight = weight.unsqueeze(2).to(hidden.dtype)  # [B, L, 1]
+        return (hidden * weight).sum(1) / weight.sum(1)
+
+    @torch.no_grad()
+    def read(self, examples: Sequence[Example], *, budget: int = 4096) -> Output:
+        """Logits [N, C] and features [N, D] with dropout off, in the order of the examples."""
+        rows = self.encode(examples)
+        was_training = self.training
+        self.eval()
+        order: list[int] = []
+        parts: list[Output] = []
+        for indices in by_length([len(row.ids) for row in rows], budget):
+            batch = collate([rows[i] for i in indices], self.pad).to(self.offset.device)
+            order += indices
+            parts.append(self(batch))
+        self.train(was_training)
+        back = torch.tensor(order).argsort()
+        return Output(*(torch.cat(part).float().cpu()[back] for part in zip(*parts, strict=True)))
+
+    def probabilities(self, examples: Sequence[Example], *, budget: int = 4096) -> Tensor:
+        """Class probabilities [N, C] with dropout off, in the order of the examples."""
+        if not examples:
+            return torch.zeros(0, len(self.labels))
+        return self.read(examples, budget=budget).logits.softmax(1)
+
+    def trainable(self) -> dict[str, nn.Parameter]:
+        """The parameters that move, by name; those of a head start with ``head.``."""
+        return {name: self.get_parameter(name) for name in self._tuned}
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything that makes this model differ from its backbone: live tensors, no copies."""
+        moved = {name: p.detach() for name, p in self.trainable().items()}
+        return moved | {"offset": self.offset}
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Take over a state of the same names, shapes and types; anything else is an error."""
+        mine = self.state()
+        cards.compare(_shapes(state), _shapes(mine), "the state")
+        for name, tensor in mine.items():
+            tensor.copy_(state[name])
+
+    def save(self, folder: Path) -> None:
+        """Write what differs from the backbone, and a card that says how it was built."""
+        cards.write(folder, self.card, self.state())
+
+    @classmethod
+    def load(cls, folder: Path, backbone: Backbone | None = None) -> Classifier:
+        """Read a saved model, from anyone: see ``card.py`` for what is checked."""
+        card = cards.read_card(folder)
+        source = card.backbone
+        if backbone is None:
+            backbone = backbones.load(source.name, revision=source.revision)
+        if backbone.sha256 != source.sha256:
+            raise ModelError(
+                f"`{folder}` was trained on `{source.name}` with sha256 {source.sha256[:12]}; "
+                f"`{backbone.name}` has {backbone.sha256[:12]}",
+                "load it with the backbone it was trained on",
+            )
+        with torch.device("meta"):  # a plan without memory: a forged size allocates nothing
+            plan = _assemble(card, backbone).state()
+        state = cards.read_tensors(folder, plan)
+        model = _seeded(card, backbone, seed=0)
+        model.load_state(state)
+        return model
+
+
+def build(
+    task: Task,
+    backbone: Backbone,
+    tuning: AnyTuning,
+    *,
+    reads: Literal["head", "prompt"],
+    head: Literal["linear", "dense"] = "linear",
+    lm_head: Literal["frozen", "tuned"] = "frozen",
+    dropout: float | None = None,
+    seed: int,
+) -> Classifier:
+    """A fresh classifier on a twin of the backbone: the same seed gives the same model."""
+    source = Source(backbone.name, backbone.revision, backbone.sha256)
+    card = Card(task, tuning, reads, source, head, lm_head, dropout)
+    return _seeded(card, backbone, seed)
+
+
+def copy(model: Classifier) -> Classifier:
+    """A second model with its own copy of what moves, on the same frozen weights."""
+    other = _seeded(model.card, model.backbone, seed=0).to(model.offset.device)
+    other.load_state(model.state())
+    return other
+
+
+def _seeded(card: Card, backbone: Backbone, seed: int) -> Classifier:
+    with torch.random.fork_rng(devices=[]):
+        # Not torch.manual_seed: it would also reseed the accelerators, which are not forked.
+        torch.default_generator.manual_seed(seed)
+        return _assemble(card, backbone)
+
+
+def _assemble(card: Card, backbone: Backbone) -> Classifier:
+    encoder, mlm = _twins(card, backbone)
+    rate = _override(card, backbone)
+    if rate is not None:
+        set_dropout(encoder, rate)
+    behind = max(dropout_rates(encoder))
+    install(card.tuning, encoder, backbone.family)
+    if mlm is not None:
+        return Classifier(card, backbone, encoder, Verbalizer(mlm, word_ids(card.task, backbone)))
+    head = Head(backbone.width, len(card.task.labels), card.head, behind)
+    return Classifier(card, backbone, encoder, head)
+
+
+def _override(card: Card, backbone: Backbone) -> float | None:
+    """The dropout rate to set; a model without any gets one, or its passes would all agree."""
+    if card.dropout is None and not any(dropout_rates(backbone.encoder)):
+        return FALLBACK_DROPOUT
+    return card.dropout
+
+
+def _twins(card: Card, backbone: Backbone) -> tuple[nn.Module, MLMHead | None]:
+    """The encoder and its MLM head on shared tensors, with own copies of what will move.
+
+    Both in one twin, so that a decoder tied to the word embeddings stays tied to their copy.
+    """
+    parts = nn.ModuleDict({"encoder": backbone.encoder})
+    own = {f"encoder.{name}" for name in owned(card.tuning, backbone.encoder, backbone.family)}
+    if card.reads == "prompt":
+        if backbone.mlm is None:
+            raise ModelError(
+                f"`{backbone.name}` has no pretrained MLM head; prompts need one",
+                f"try --backbone minilm-mlm, train one with tools/train_mlm.py, or {HEAD_METHOD}",
+            )
+        parts["mlm"] = backbone.mlm
+        own |= {f"mlm.{name}" for name in _moving_mlm(card, backbone.mlm)}
+    pair = twin(parts, own)
+    for name, parameter in pair.named_parameters():
+        parameter.requires_grad_(name in own)
+    mlm = pair["mlm"] if card.reads == "prompt" else None
+    assert mlm is None or isinstance(mlm, MLMHead)
+    return pair["encoder"], mlm
+
+
+def _moving_mlm(card: Card, mlm: MLMHead) -> list[str]:
+    names = [name for name, _ in mlm.named_parameters()]
+    if isinstance(card.tuning, Full):
+        return names
+    # The decoder's rows are the word embeddings: a tuned LM head leaves them frozen.
+    return [name for name in names if name != "weight"] if card.lm_head == "tuned" else []
+
+
+def _shapes(state: Mapping[str, Tensor]) -> dict[str, tuple[torch.Size, torch.dtype]]:
+    return {name: (tensor.shape, tensor.dtype) for name, tensor in state.items()}

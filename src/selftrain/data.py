@@ -1,0 +1,373 @@
+"""What we learn from: examples, labels, splits and lessons, and reading them from files.
+
+An ``Example`` has no label and a ``Labeled`` has one, so a pool cannot leak what it was
+never given: the type of the pool has no field for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from selftrain.columns import (
+    id_column,
+    label_cell,
+    label_column,
+    name_of,
+    stray_label_column,
+    text_cell,
+    text_columns,
+)
+from selftrain.errors import DataError
+from selftrain.files import Records, Row, closest, listing, records
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One text, or a pair of texts, with a name of its own and no label."""
+
+    uid: str
+    """The id column, else a hash of text and pair; never a row number."""
+    text: str
+    pair: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Labeled:
+    """An example with a label: gold, or given by a teacher."""
+
+    example: Example
+    label: str
+    weight: float = 1.0
+    soft: tuple[float, ...] | None = None
+    """The teacher's probability for each class, in the task's order; None for gold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """What a run may see: labelled rows, an optional dev set, and the pool without labels."""
+
+    labeled: tuple[Labeled, ...]
+    unlabeled: Iterable[Example]
+    """The pool: any iterable that can be read again."""
+    dev: tuple[Labeled, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One line of the audit: what the teacher thought of an example, and what became of it."""
+
+    uid: str
+    label: str
+    confidence: float
+    certainty: float
+    weight: float
+    """The selection weight s_i before normalisation (Eq. 5)."""
+    role: str
+    """``easy`` (drawn), ``hard`` (kept for contrast) or ``left``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """What one student learns from: D_r (easy), D_h (hard) and D_l (gold)."""
+
+    gold: tuple[Labeled, ...]
+    easy: tuple[Labeled, ...] = ()
+    hard: tuple[Labeled, ...] = ()
+    audit: tuple[Judged, ...] = ()
+
+
+def uid_of(text: str, pair: str | None = None) -> str:
+    """The name of an example without an id column: a hash of its text and pair."""
+    whole = text if pair is None else f"{text}\x1f{pair}"
+    return hashlib.blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=10).hexdigest()
+
+
+def examples(texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[Example]:
+    """Examples from plain strings, named by their hash."""
+    seconds: Sequence[str | None] = pairs if pairs is not None else [None] * len(texts)
+    return [Example(uid_of(a, b), a, b) for a, b in zip(texts, seconds, strict=True)]
+
+
+# ── reading ──
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Which column holds what; None is found by the usual names."""
+
+    text: str | None = None
+    pair: str | None = None
+    label: str | None = None
+    id: str | None = None
+
+
+@dataclass
+class Notes:
+    """What was put right while reading, counted, for the user to be told."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def add(self, text: str, count: int = 1) -> None:
+        """Count something once more; nothing found is nothing said."""
+        if count:
+            self.counts[text] = self.counts.get(text, 0) + count
+
+    def __iter__(self) -> Iterator[tuple[str, int]]:
+        return iter(self.counts.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The rows to be answered by ``predict``: all of them, in order, empty texts too."""
+
+    examples: tuple[Example, ...]
+    id_column: str | None
+    """The column the uids come from; None where they are hashes."""
+
+
+def read_labelled(source: object, columns: Columns = Columns(), *, notes: Notes) -> list[Labeled]:
+    """Gold rows, in order: from a path, a data frame, dicts, or (text, label) tuples.
+
+    Rows are never dropped here, because a test set must keep its size: a row without a text or
+    a label is an error.
+    """
+    rows = records(source, [("text", "label"), ("text", "pair", "label")])
+    reader, column = _Reader.of(rows, columns), label_column(rows, columns.label)
+    labelled = []
+    for number, row in rows:
+        example = reader.example(number, row)
+        if is_empty(example):
+            raise rows.error(number, "the text is empty", "fill it in, or delete the row")
+        label = label_cell(rows, number, row, column)
+        trimmed = isinstance(row[column], str) and row[column] != label
+        notes.add("labels with blanks around them trimmed", int(trimmed))
+        labelled.append(Labeled(example, label))
+    _check_ids([row.example for row in labelled], rows.name)
+    return labelled
+
+
+def read_unlabelled(source: object, columns: Columns = Columns(), *, notes: Notes) -> Pool:
+    """The pool: from a path, a data frame, dicts, strings, or (text, pair) tuples."""
+    rows = records(source, [("text", "pair")])
+    stray = stray_label_column(rows, columns.label)
+    if stray is not None:
+        notes.add(f"label column `{stray}` in the pool ignored")
+    return sift(_Reader.of(rows, columns), notes=notes)
+
+
+def read_texts(source: object, columns: Columns = Columns(), *, notes: Notes) -> Table:
+    """New texts to answer; a row is never dropped, so that answers can be laid beside them."""
+    rows = records(source, [("text", "pair")])
+    reader = _Reader.of(rows, columns)
+    found = tuple(reader)
+    notes.add("empty texts answered like any other", sum(map(is_empty, found)))
+    return Table(found, reader.id)
+
+
+def is_empty(example: Example) -> bool:
+    """Whether there is nothing to read: in a pair, one blank side is enough."""
+    return not example.text.strip() or (example.pair is not None and not example.pair.strip())
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Rows to examples, as often as asked: the source of a pool."""
+
+    rows: Records
+    text: str
+    pair: str | None
+    id: str | None
+
+    @classmethod
+    def of(cls, rows: Records, columns: Columns) -> _Reader:
+        text, pair = text_columns(rows, columns.text, columns.pair)
+        return cls(rows, text, pair, id_column(rows, columns.id))
+
+    def __iter__(self) -> Iterator[Example]:
+        return (self.example(number, row) for number, row in self.rows)
+
+    def example(self, number: int, row: Row) -> Example:
+        text = text_cell(self.rows, number, row, self.text)
+        pair = None if self.pair is None else text_cell(self.rows, number, row, self.pair)
+        named = "" if self.id is None else name_of(row.get(self.id))
+        return Example(named or uid_of(text, pair), text, pair)
+
+
+def _check_ids(found: Iterable[Example], name: str) -> None:
+    ids = Counter(each.uid for each in found if each.uid != uid_of(each.text, each.pair))
+    for uid, times in ids.most_common(1):
+        if times > 1:
+            raise DataError(
+                f"{name}: id `{uid}` stands {times} times; ids must be unique",
+                "make them unique, or remove the column: texts are then named by their hash",
+            )
+
+
+# ── the pool ──
+
+HELD = 100_000
+"""Rows of a pool kept in memory; a longer one is read from its source again each time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Unlabelled examples without empty rows, repeated rows, or texts that are kept apart.
+
+    What a long pool keeps in memory while it is read is the names it has met, not its texts.
+    """
+
+    source: Iterable[Example]
+    size: int
+    apart: frozenset[str] = frozenset()
+    """The gists of labelled, dev and test texts."""
+    sifted: bool = False
+    """Whether the source is held in memory and already clean."""
+
+    def __iter__(self) -> Iterator[Example]:
+        return iter(self.source) if self.sifted else _sift(self.source, self.apart, Notes())
+
+    def __len__(self) -> int:
+        return self.size
+
+
+def sift(source: Iterable[Example], apart: frozenset[str] = frozenset(), *, notes: Notes) -> Pool:
+    """Go through a source once: count what it holds, note what is dropped, keep it if short."""
+    held: list[Example] = []
+    size = 0
+    for size, example in enumerate(_sift(source, apart, notes), 1):
+        if size <= HELD:
+            held.append(example)
+    if size > HELD:
+        return Pool(source, size, apart)
+    return Pool(tuple(held), size, apart, sifted=True)
+
+
+def _sift(source: Iterable[Example], apart: frozenset[str], notes: Notes) -> Iterator[Example]:
+    met: set[str] = set()
+    for example in source:
+        names = {example.uid, uid_of(example.text, example.pair)}
+        if is_empty(example):
+            notes.add("empty pool rows dropped")
+        elif names & met:
+            notes.add("duplicate pool rows dropped")
+        else:
+            met |= names
+            if not apart or gist(example) not in apart:
+                yield example
+
+
+def remove_overlap(
+    pool: Iterable[Example],
+    others: Iterable[Example | Labeled],
+    notes: Notes,
+    what: str = "labelled",
+) -> Pool:
+    """The pool without the texts of others: what is labelled or tested on is not learnt from."""
+    clean = pool if isinstance(pool, Pool) else sift(pool, notes=notes)
+    apart = clean.apart | {gist(other) for other in others}
+    rest = sift(clean.source, apart, notes=Notes())  # its other drops are noted already
+    notes.add(f"{what} texts inside the pool removed", len(clean) - len(rest))
+    return rest
+
+
+def gist(row: Example | Labeled) -> str:
+    """What makes two texts the same reading: neither case nor blanks nor how accents are coded."""
+    example = row.example if isinstance(row, Labeled) else row
+    sides = [example.text] if example.pair is None else [example.text, example.pair]
+    plain = (" ".join(unicodedata.normalize("NFKC", side).casefold().split()) for side in sides)
+    return uid_of("\x1f".join(plain))
+
+
+# ── the split ──
+
+
+def make_split(
+    labelled: Sequence[Labeled],
+    unlabelled: Iterable[Example],
+    dev: Sequence[Labeled] = (),
+    *,
+    notes: Notes,
+) -> Split:
+    """What a run may see, checked: classes that can be learnt, and a pool apart from them."""
+    gold = _distinct(labelled, "labelled", notes)
+    _check_classes(gold)
+    notes.add("numeric labels kept as strings", sum(_is_number(row.label) for row in gold))
+    held_out = _without(_distinct(dev, "dev", notes), gold, notes)
+    check_labels(held_out, {row.label for row in gold}, "dev")
+    pool = remove_overlap(unlabelled, [*gold, *held_out], notes, "labelled or dev")
+    if not len(pool):
+        raise DataError(
+            "the pool is empty: every row is empty, repeated, or also labelled",
+            "give other texts: --unlabelled FILE",
+        )
+    _check_pairs([*(row.example for row in (*gold, *held_out)), next(iter(pool))])
+    return Split(tuple(gold), pool, tuple(held_out))
+
+
+def check_labels(rows: Iterable[Labeled], known: Collection[str], where: str) -> None:
+    """Every label of dev or test must have been seen in training."""
+    strange = next((row.label for row in rows if row.label not in known), None)
+    if strange is not None:
+        near = closest(strange, known)
+        raise DataError(
+            f"label `{strange}` in {where} was never seen in training; "
+            f"it has {listing(sorted(known))}",
+            f"did you mean `{near}`?" if near else f"label some training rows `{strange}`",
+        )
+
+
+def _distinct(rows: Iterable[Labeled], where: str, notes: Notes) -> list[Labeled]:
+    first: dict[str, Labeled] = {}
+    for row in rows:
+        text, label = row.example.text, row.label
+        kept = first.setdefault(uid_of(text, row.example.pair), row)
+        if kept.label != label:
+            raise DataError(
+                f"the {where} text {text!r:.60} has two labels: `{kept.label}` and `{label}`",
+                "keep one of the two rows",
+            )
+        notes.add(f"duplicate {where} rows dropped", int(kept is not row))
+    return list(first.values())
+
+
+def _check_classes(gold: Sequence[Labeled]) -> None:
+    counts = Counter(row.label for row in gold)
+    if len(counts) < 2:
+        found = "".join(f"one class: `{label}`" for label in counts) or "no class"
+        raise DataError(
+            f"the labelled rows have {found}; expected at least 2",
+            "add rows of another class, or name the right column: --label COLUMN",
+        )
+    label, count = min(counts.items(), key=lambda item: (item[1], item[0]))
+    if count < 2:
+        raise DataError(
+            f"class `{label}` has {count} labelled example; expected at least 2",
+            f"label one more text as `{label}`, or leave the class out",
+        )
+
+
+def _without(dev: list[Labeled], gold: Iterable[Labeled], notes: Notes) -> list[Labeled]:
+    """Dev rows that were not learnt from: measured on its own lessons, any model looks good."""
+    learnt = {gist(row) for row in gold}
+    rest = [row for row in dev if gist(row) not in learnt]
+    if dev and not rest:
+        raise DataError("every dev row is also a labelled row", "give other rows, or no dev set")
+    notes.add("labelled texts inside dev removed", len(dev) - len(rest))
+    return rest
+
+
+def _check_pairs(found: Iterable[Example]) -> None:
+    if len({example.pair is None for example in found}) > 1:
+        raise DataError(
+            "some rows are pairs of texts and others single texts",
+            "name the columns that all files share: --text COLUMN --pair COLUMN",
+        )
+
+
+def _is_number(label: str) -> bool:
+    return re.fullmatch(r"[+-]?\d+(\.\d+)?", label) is not None

@@ -1,0 +1,89 @@
+"""Bytes on disk, whole or not at all: through a kill, a full disk or a power cut.
+
+Everything is written beside its place and renamed into it, so whoever reads finds the old state
+or the new one, never half of either.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shlex
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Literal
+
+from safetensors import SafetensorError
+
+from selftrain.errors import RunError
+
+
+@contextmanager
+def replacing(path: Path, *, private: bool = False) -> Iterator[Path]:
+    """Give a place to write a file or a folder; it becomes ``path`` once it is whole and on disk.
+
+    After an error nothing is left of it; after a kill perhaps a ``.tmp``, which the next writer
+    removes. ``private``: files are for their owner only.
+    """
+    temporary = path.with_name(f"{path.name}.tmp")
+    with refusals(path, "write"):
+        remove(temporary)
+        try:
+            yield temporary
+            seal(temporary, private=private)
+            temporary.replace(path)
+        except BaseException:
+            with suppress(OSError):  # what went wrong first is what the user should hear
+                remove(temporary)
+            raise
+        sync(path.parent)  # a name is on disk when its folder's list of names is
+
+
+def seal(path: Path, *, private: bool) -> None:
+    """Bring a file, or a folder and the files in it, to disk."""
+    for file in path.iterdir() if path.is_dir() else [path]:
+        if private:
+            file.chmod(0o600)
+        sync(file)
+    if path.is_dir():
+        sync(path)
+
+
+def sync(path: Path) -> None:
+    """Return when the disk has what was written to this file, or this folder's list of names."""
+    if os.name == "nt" and path.is_dir():
+        return  # Windows opens no folder like a file, and journals its names by itself
+    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder, if there is one; of a link, the link alone."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+@contextmanager
+def refusals(path: Path, doing: Literal["read", "write"]) -> Iterator[None]:
+    """Turn what the system refuses into one line and a hint."""
+    try:
+        yield
+    except (OSError, SafetensorError) as error:  # safetensors wraps the system's error in its own
+        path = Path(getattr(error, "filename", None) or path)
+        code = getattr(error, "errno", None)
+        reason = os.strerror(code) if code else str(error).partition("\n")[0]
+        full = os.strerror(errno.ENOSPC) in reason
+        parent = shlex.quote(str(path.parent))
+        raise RunError(
+            f"cannot {doing} {path}: {reason}",
+            f"make room, then give the same command again: df -h {parent}"
+            if full
+            else f"look at the folder and its rights: ls -la {parent}",
+        ) from error

@@ -1,0 +1,42 @@
+"""What can go wrong through no fault of ours, said in one line with a hint that can be typed.
+
+The command line catches this family only and prints it; anything else is a bug of ours and
+shows its trace.
+"""
+
+from __future__ import annotations
+
+
+class SelftrainError(Exception):
+    """A problem the user can act on: what was found, what was expected, and what to try."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class DataError(SelftrainError):
+    """A file, a column, a label or a text that cannot be learnt from."""
+
+
+class ConfigError(SelftrainError):
+    """A method, a template or a number outside what the method can mean."""
+
+
+class ModelError(SelftrainError):
+    """A backbone that is missing, damaged, or cannot do what the method asks of it."""
+
+
+class RunError(SelftrainError):
+    """A run folder that is locked, foreign, damaged, newer, or of another configuration."""
+
+
+class TrainingError(SelftrainError):
+    """A training that cannot go on, such as a loss that is no longer a number."""
+
+
+def require(holds: bool, what: str, value: object, expected: str, hint: str | None = None) -> None:
+    """Raise a ConfigError naming the value unless the condition holds."""
+    if not holds:
+        raise ConfigError(f"{what} is {value!r}; expected {expected}", hint)

@@ -1,0 +1,304 @@
+"""Rows by column name, from CSV, TSV, JSON lines, Parquet, data frames and lists.
+
+Every source becomes ``Records``: it has a name for error messages, its columns are known, and it
+can be gone through again from the start, so a file larger than memory and a list of strings take
+the same road. Text files are decoded line by line, so that an error can name its line.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import difflib
+import gzip
+import json
+import math
+import shlex
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from selftrain.errors import DataError
+
+Row = Mapping[str, object]
+Reader = Callable[[], Iterator[tuple[int, Row]]]
+
+FIELD_LIMIT = 16 * 2**20
+"""Characters in one CSV field; a longer one is nearly always a quote left open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Numbered rows of one source, to be read as often as needed."""
+
+    name: str
+    unit: str
+    """What a row's number counts: ``line`` in a text file, ``row`` elsewhere; both from 1."""
+    read: Reader
+    columns: tuple[str, ...]
+    """Those of the first row; JSON objects further down may lack some."""
+
+    def __iter__(self) -> Iterator[tuple[int, Row]]:
+        return self.read()
+
+    def error(self, number: int, problem: str, hint: str | None = None) -> DataError:
+        """An error that says where in the source it lies."""
+        return DataError(f"{self.name}, {self.unit} {number}: {problem}", hint)
+
+
+def records(source: object, tuples: Sequence[tuple[str, ...]] = ()) -> Records:
+    """Rows from a path, a data frame, or an iterable of strings, tuples or mappings.
+
+    ``tuples`` names the places of a tuple, one entry for each length that has a meaning.
+    """
+    if isinstance(source, str | Path):
+        name, unit, read = _file(Path(source))
+    elif hasattr(source, "itertuples"):
+        name, unit, read = "the data frame", "row", partial(_frame, source)
+    elif isinstance(source, Iterable):
+        # A generator can be read once only; whoever trains reads a pool every round.
+        items = list(source) if isinstance(source, Iterator) else source
+        name, unit, read = "the list", "row", partial(_items, items, tuples)
+    else:
+        kind = type(source).__name__
+        raise DataError(
+            f"a source is a {kind}; expected a path, a data frame or a list", 'Path("rows.csv")'
+        )
+    first = next(read(), None)
+    if first is None:
+        raise DataError(f"{name} has no rows", "a file names its columns first: text,label")
+    return Records(name, unit, read, tuple(first[1]))
+
+
+def missing(value: object) -> bool:
+    """Whether a cell holds nothing: None, or the NaN that stands for it in tables."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def closest(wanted: str, known: Iterable[str]) -> str | None:
+    """The known name nearest to the wanted one, for "did you mean"; None if all are far."""
+    by_fold = {name.casefold(): name for name in known}
+    near = difflib.get_close_matches(wanted.casefold(), by_fold, n=1)
+    return by_fold[near[0]] if near else None
+
+
+def listing(names: Sequence[str], most: int = 8) -> str:
+    """Names for an error message; a file without header offers whole texts, so they are cut."""
+    shown = ", ".join(f"`{name if len(name) <= 40 else name[:39] + '…'}`" for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+# ── files ──
+
+PARQUET = (".parquet", ".pq")
+JSON_LINES = (".jsonl", ".ndjson", ".json-lines", ".jsonlines")
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+ONE_OBJECT = 'write one object on each line: {"text": "…"}'
+
+
+def _suffix(path: Path) -> str:
+    """The ending that tells the format: that of the inner name, where the file is gzipped."""
+    inner = path.with_suffix("") if path.suffix.lower() == ".gz" else path
+    return inner.suffix.lower()
+
+
+def _file(path: Path) -> tuple[str, str, Reader]:
+    """The name of a file, what its row numbers count, and how it is read."""
+    try:
+        _check_file(path)
+    except OSError as error:  # a folder we may not enter, or a text given where a path belongs
+        raise DataError(
+            f"{str(path)[:80]} cannot be opened: {error.strerror}",
+            "a string is a path; texts come as a list",
+        ) from None
+    suffix = _suffix(path)
+    if suffix in DELIMITERS:
+        return str(path), "line", partial(_csv, path, DELIMITERS[suffix])
+    if suffix in JSON_LINES:
+        return str(path), "line", partial(_json_lines, path)
+    if path.suffix.lower() in PARQUET:
+        return str(path), "row", partial(_parquet, path)
+    array = path.suffix.lower() == ".json"
+    raise DataError(
+        f"{path} ends in `{path.suffix}`; expected .csv, .tsv, .jsonl (each also .gz) or .parquet",
+        f"jq -c '.[]' {_typed(path)} > rows.jsonl" if array else "save it as CSV in UTF-8",
+    )
+
+
+def _check_file(path: Path) -> None:
+    if path.is_dir():
+        known = (*DELIMITERS, *JSON_LINES, *PARQUET)
+        inside = sorted(entry for entry in path.iterdir() if _suffix(entry) in known)
+        raise DataError(
+            f"{path} is a folder; expected a file",
+            f"try {_typed(inside[0])}" if inside else f"see what it holds: ls {_typed(path)}",
+        )
+    if not path.exists():
+        folder = path.parent
+        near = closest(path.name, [p.name for p in folder.iterdir()] if folder.is_dir() else [])
+        raise DataError(
+            f"{path} does not exist",
+            f"did you mean {_typed(folder / near)}?" if near else f"see: ls {_typed(folder)}",
+        )
+
+
+def _csv(path: Path, delimiter: str) -> Iterator[tuple[int, Row]]:
+    rows = _csv_fields(path, delimiter)
+    line, header = next(rows, (1, []))
+    names = [name.strip() for name in header]
+    twice = next((name for name in names if name and names.count(name) > 1), None)
+    if twice is not None:
+        raise _at(path, line, f"two columns are named `{twice}`", "rename one of them")
+    for line, fields in rows:
+        if len(fields) != len(names):
+            raise _at(
+                path,
+                line,
+                f"{len(fields)} fields; the header has {len(names)}",
+                'put a text with a comma, tab or line break in quotes: "like, this"',
+            )
+        yield line, dict(zip(names, fields, strict=True))
+
+
+def _csv_fields(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """The fields of each record and the line it starts on; a blank line is no record."""
+    csv.field_size_limit(FIELD_LIMIT)  # one limit for the whole process: the module has no other
+    # Strict: a stray quote must be an error, or it would swallow the rows up to the next one.
+    reader = csv.reader(_lines(path), delimiter=delimiter, strict=True)
+    while True:
+        line = reader.line_num + 1
+        try:
+            fields = next(reader, None)
+        except csv.Error as error:
+            raise _at(
+                path,
+                line,
+                f"not valid CSV: {error}",
+                'close every quote, and double those inside a quoted text: "he said ""no"""',
+            ) from None
+        if fields is None:
+            return
+        if fields:
+            yield line, fields
+
+
+def _json_lines(path: Path) -> Iterator[tuple[int, Row]]:
+    for number, line in enumerate(_lines(path), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            reason = error.msg if isinstance(error, json.JSONDecodeError) else error
+            raise _at(path, number, f"not JSON: {reason}", ONE_OBJECT) from None
+        if not isinstance(row, dict):
+            kind, hint = f"{row!r:.40}", ONE_OBJECT
+            if isinstance(row, list):
+                kind, hint = "an array", f"jq -c '.[]' {_typed(path)} > rows.jsonl"
+            raise _at(path, number, f"{kind}; expected an object on each line", hint)
+        yield number, row
+
+
+def _parquet(path: Path) -> Iterator[tuple[int, Row]]:
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        with pyarrow.parquet.ParquetFile(path) as file:
+            batches = file.iter_batches(1024)
+            yield from enumerate(chain.from_iterable(b.to_pylist() for b in batches), 1)
+    except (pyarrow.ArrowException, OSError) as error:
+        reason = str(error).partition("\n")[0]
+        raise DataError(
+            f"{path} cannot be read as Parquet: {reason}",
+            "a text file needs a name ending in .csv, .tsv or .jsonl",
+        ) from None
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """The lines of a text file, gzipped or not, without the byte order mark."""
+    opened = gzip.open if path.suffix.lower() == ".gz" else open
+    try:
+        with opened(path, "rb") as file:
+            for number, raw in enumerate(file, 1):
+                line = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
+                yield _decoded(line, path, number)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DataError(
+            f"{path} is not a whole gzip file: {error}", f"see what it is: file {_typed(path)}"
+        ) from None
+    except OSError as error:
+        raise DataError(
+            f"{path} cannot be read: {error.strerror}", f"look at its rights: ls -l {_typed(path)}"
+        ) from None
+
+
+def _decoded(raw: bytes, path: Path, number: int) -> str:
+    try:
+        line = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        byte, column = raw[error.start], error.start + 1
+        raise _at(
+            path, number, f"byte 0x{byte:02x} at {column} is not UTF-8", _convert(path, raw)
+        ) from None
+    if "\0" in line:
+        raise _at(
+            path, number, "a NUL byte; expected text in UTF-8", _convert(path, codecs.BOM_UTF16_LE)
+        )
+    return line
+
+
+def _convert(path: Path, raw: bytes) -> str:
+    """The command that makes the file readable, as far as its first bytes tell."""
+    if raw.startswith(b"\x1f\x8b"):
+        return f"it is gzipped: mv {_typed(path)} {_typed(f'{path}.gz')}"
+    utf16 = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    encoding = "UTF-16" if utf16 else "WINDOWS-1252"
+    return f"iconv -f {encoding} -t UTF-8 {_typed(path)} > {_typed(f'utf8-{path.name}')}"
+
+
+def _typed(path: Path | str) -> str:
+    """A path as it is typed in a shell."""
+    return shlex.quote(str(path))
+
+
+def _at(path: Path, line: int, problem: str, hint: str | None) -> DataError:
+    return DataError(f"{path}, line {line}: {problem}", hint)
+
+
+# ── memory ──
+
+
+def _frame(frame: Any) -> Iterator[tuple[int, Row]]:
+    """Rows of a pandas data frame; every kind of missing value becomes None."""
+    names = [str(column) for column in frame.columns]
+    if len(set(names)) < len(names):
+        raise DataError(
+            f"the data frame has two columns of one name: {listing(names)}",
+            "frame.loc[:, ~frame.columns.duplicated()]",
+        )
+    cells = frame.astype(object).where(frame.notna(), None)
+    for number, row in enumerate(cells.itertuples(index=False, name=None), 1):
+        yield number, dict(zip(names, row, strict=True))
+
+
+def _items(items: Iterable[object], tuples: Sequence[tuple[str, ...]]) -> Iterator[tuple[int, Row]]:
+    shapes = {len(names): names for names in tuples}
+    for number, item in enumerate(items, 1):
+        if isinstance(item, str) or missing(item):
+            yield number, {"text": item}
+        elif isinstance(item, Mapping):
+            yield number, item
+        elif isinstance(item, tuple | list) and len(item) in shapes:
+            yield number, dict(zip(shapes[len(item)], item, strict=True))
+        else:
+            expected = ["strings", *(f"({', '.join(names)})" for names in tuples), "dicts"]
+            raise DataError(
+                f"the list, row {number}: {type(item).__name__} {str(item)[:40]!r}; "
+                f"expected {' or '.join(expected)}",
+                '[{"text": "…"}, …]',
+            )

@@ -1,0 +1,157 @@
+"""Algorithm 1 of the paper: teacher, votes, lesson, student, and round again.
+
+A generator: it yields each round and does nothing else. The command line prints, the run folder
+saves, a notebook plots, all by iterating; to stop early is to ``break``.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from statistics import fmean
+from typing import Any
+
+from selftrain.annotate import annotate
+from selftrain.backbone import Backbone
+from selftrain.classifier import Classifier, build, copy
+from selftrain.data import Example, Lesson, Split
+from selftrain.errors import TrainingError
+from selftrain.fit import fit
+from selftrain.guard import Verdict, no_class_lost
+from selftrain.machine import Machine
+from selftrain.method import Method, Tune
+from selftrain.seeds import child, uniform
+from selftrain.task import Task
+
+SLICE = 256  # pool rows on which teacher and student are compared
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What one round gave. Round 0 is the teacher, fitted on the labels alone."""
+
+    number: int
+    model: Classifier
+    lesson: Lesson
+    figures: Mapping[str, Any] = field(default_factory=dict)
+    accepted: bool = True
+    why: str = ""
+    """Why it was refused, or why the loop ends here; empty otherwise."""
+    last: bool = False
+    """Whether the loop ends here before its last round: converged, or the training failed."""
+
+
+def self_train(
+    task: Task,
+    split: Split,
+    method: Method,
+    *,
+    backbone: Backbone,
+    seed: int,
+    done: Sequence[Round] = (),
+    annotate: Callable[..., Any] = annotate,
+    guard: Callable[..., Verdict] = no_class_lost,
+    on: Machine | None = None,
+) -> Iterator[Round]:
+    """Self-training as the paper has it; goes on after ``done``, the rounds already whole."""
+    on = on or Machine()
+    gold = Lesson(gold=split.labeled)
+    slice_ = draw(split.unlabeled, SLICE, seed=child(seed, "slice"))
+    if done:
+        teacher = [round_.model for round_ in done if round_.accepted][-1]
+        if done[-1].last:
+            return
+    else:
+        started = time.perf_counter()
+        teacher = fresh(task, method.teacher, backbone, child(seed, "teacher"))  # line 1
+        fitted = fit(teacher, gold, method.teacher, seed=child(seed, "fit", 0), on=on)  # line 2
+        yield Round(0, teacher, gold, {"fit": [asdict(fitted)], **seconds(started)})
+    for number in range(len(done) or 1, method.rounds + 1):  # line 3
+        started = time.perf_counter()
+        size = None if method.pool == "all" else method.pool
+        pool = draw(split.unlabeled, size, seed=child(seed, "pool", number))  # line 4
+        votes = annotate(teacher, pool, method.passes, seed=child(seed, "votes", number), on=on)
+        lesson = method.select(  # lines 5, 7-9
+            votes, task.labels, split.labeled, pool=len(pool), number=number, seed=seed
+        )
+        annotated = time.perf_counter() - started
+        student = fresh(task, method.student[0], backbone, child(seed, "student", number), teacher)
+        try:
+            fits = [  # lines 6, 10-12
+                fit(student, lesson, how, seed=child(seed, "fit", number, step), on=on)
+                for step, how in enumerate(method.student)
+            ]
+        except TrainingError as error:
+            yield Round(number, teacher, lesson, seconds(started), False, error.message, last=True)
+            return
+        before, after = answers(teacher, slice_), answers(student, slice_)
+        verdict = guard(task.labels, before, after)
+        changed = fmean(a != b for a, b in zip(before, after, strict=True))
+        last = verdict.accept and changed < method.converged
+        why = f"converged: {changed:.1%} of {len(slice_)} labels changed" if last else verdict.why
+        if verdict.accept:
+            teacher = copy(student)  # line 13
+        figures = {
+            "pool": len(pool),
+            **picked(lesson),
+            "changed": changed,
+            "fit": [asdict(each) for each in fits],
+            "seconds annotating": annotated,
+            **seconds(started),
+        }
+        yield Round(number, student, lesson, figures, verdict.accept, why, last)
+        if last:
+            return
+
+
+def fresh(
+    task: Task, how: Tune, backbone: Backbone, seed: int, teacher: Classifier | None = None
+) -> Classifier:
+    """A new model: from the pretrained weights, or a copy of the teacher where the method says."""
+    if how.starts_from == "teacher" and teacher is not None:
+        return copy(teacher)
+    return build(
+        task,
+        backbone,
+        how.changes,
+        reads=how.reads,
+        head=how.head,
+        lm_head=how.lm_head,
+        dropout=how.dropout,
+        seed=seed,
+    )
+
+
+def draw(pool: Iterable[Example], size: int | None, *, seed: int) -> list[Example]:
+    """D_u': rows drawn uniformly, never by gold label, whatever order the pool comes in."""
+
+    def key(example: Example) -> tuple[float, str]:
+        return uniform(seed, example.uid), example.uid
+
+    return sorted(pool, key=key) if size is None else heapq.nsmallest(size, pool, key=key)
+
+
+def answers(model: Classifier, examples: Sequence[Example]) -> list[str]:
+    """The label the model gives each example."""
+    return [model.labels[c] for c in model.probabilities(examples).argmax(1).tolist()]
+
+
+def picked(lesson: Lesson) -> dict[str, Any]:
+    """What the audit of a lesson adds up to."""
+    easy = [line for line in lesson.audit if line.role == "easy"]
+    return {
+        "picked": len(lesson.easy),
+        "hard": len(lesson.hard),
+        "confidence": fmean(line.confidence for line in easy),
+        "certainty": fmean(line.certainty for line in easy),
+        "classes": dict(sorted(Counter(line.label for line in lesson.audit).items())),
+        "classes picked": dict(sorted(Counter(line.label for line in easy).items())),
+    }
+
+
+def seconds(started: float) -> dict[str, float]:
+    """The time since then, as a figure."""
+    return {"seconds": time.perf_counter() - started}

@@ -1,0 +1,103 @@
+"""What a student is asked to make small: cross entropy, soft labels, PHCE, easy-hard contrast.
+
+Every loss returns one value for each row; ``fit`` weighs and averages. Losses are frozen
+dataclasses that can be called, so a method can hold them as data.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor
+
+from selftrain.errors import require
+
+
+@dataclass(frozen=True, slots=True)
+class CrossEntropy:
+    """-log p of the label (Eq. 8; the paper prints it without the minus)."""
+
+    kind: Literal["cross-entropy"] = "cross-entropy"
+
+    def __call__(self, logits: Tensor, labels: Tensor, soft: Tensor) -> Tensor:
+        return F.cross_entropy(logits, labels, reduction="none")  # [B]
+
+
+@dataclass(frozen=True, slots=True)
+class Soft:
+    """Cross entropy against the teacher's whole distribution instead of its best class."""
+
+    kind: Literal["soft"] = "soft"
+
+    def __call__(self, logits: Tensor, labels: Tensor, soft: Tensor) -> Tensor:
+        return -(soft * F.log_softmax(logits, 1)).sum(1)  # [B]
+
+
+@dataclass(frozen=True, slots=True)
+class PHCE:
+    """Partially Huberised cross entropy (Eq. 9, 14): a wrong label can pull only so hard.
+
+    Where the label's probability p is at most 1/tau the loss is a straight line,
+    ``-tau p + log tau + 1``, and elsewhere it is ``-log p``; value and slope meet at 1/tau.
+    The slope, and so the pull of one example, never exceeds tau. tau → ∞ is cross entropy.
+    """
+
+    tau: float = 10.0
+    kind: Literal["phce"] = "phce"
+
+    def __post_init__(self) -> None:
+        require(self.tau > 1, "tau", self.tau, "a number above 1", "tau = 10 is the paper's")
+
+    def __call__(self, logits: Tensor, labels: Tensor, soft: Tensor) -> Tensor:
+        return phce(F.log_softmax(logits, 1).gather(1, labels[:, None]).squeeze(1), self.tau)
+
+
+def phce(log_p: Tensor, tau: float) -> Tensor:
+    """PHCE of log-probabilities, elementwise (Eq. 14)."""
+    over = log_p + math.log(tau)  # log of tau p: the joint is at 0
+    # Clamped, because where() multiplies the side not taken by zero, and 0 · inf is not a number.
+    line = 1 + math.log(tau) - over.clamp(max=0).exp()
+    return torch.where(over <= 0, line, -log_p)
+
+
+AnyLoss = Annotated[CrossEntropy | Soft | PHCE, Field(discriminator="kind")]
+
+
+@dataclass(frozen=True, slots=True)
+class EasyHard:
+    """Easy-hard contrast (Eq. 10): easy rows of a class together, away from its doubtful ones.
+
+    For an easy anchor of class c the positive is another easy row of c, the negatives are hard
+    rows with the same pseudo label c:
+
+        -log[ e^g(x,x+) / ( e^g(x,x+) + mean_k e^g(x,x-_k) ) ],   g = cosine / temperature
+
+    The paper prints the bare ratio and adds it; minimising that would push positives apart.
+    """
+
+    weight: float = 0.1
+    """lambda of Eq. 11."""
+    negatives: int = 4
+    """N_n: hard rows of each class present in a batch."""
+    temperature: float = 0.1
+
+    def __post_init__(self) -> None:
+        require(self.weight >= 0, "lambda (contrast weight)", self.weight, "0 or more")
+        require(self.negatives >= 1, "N_n (contrast negatives)", self.negatives, "1 or more")
+        require(self.temperature > 0, "temperature", self.temperature, "a number above 0")
+
+
+def contrast(anchors: Tensor, positives: Tensor, negatives: Tensor, temperature: float) -> Tensor:
+    """The contrast of each anchor (Eq. 10): anchors and positives [A, D], negatives [A, K, D].
+
+    Computed as softplus(logmeanexp(g-) - g+), which is the same and cannot overflow.
+    """
+    near = F.cosine_similarity(anchors, positives, dim=-1) / temperature  # [A]
+    far = F.cosine_similarity(anchors[:, None], negatives, dim=-1) / temperature  # [A, K]
+    far_mean = torch.logsumexp(far, 1) - math.log(negatives.shape[1])
+    return F.softplus(far_mean - near)

@@ -1,0 +1,62 @@
+"""Where a run happens, never what it computes: not part of a run's fingerprint."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, TypeVar
+
+import torch
+
+from selftrain.seeds import child
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
+
+T = TypeVar("T")
+Track = Callable[[Iterable[T], str, int], Iterable[T]]
+
+
+def silent(steps: Iterable[T], what: str, total: int) -> Iterable[T]:
+    """No progress bar: the steps as they are."""
+    return steps
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Device, threads, and how progress is shown."""
+
+    device: str | None = None
+    """cpu, cuda or mps; None lets accelerate choose."""
+    threads: int | None = None
+    """Threads of torch on the CPU; None leaves its own choice."""
+    track: Track[int] = silent
+    """Wraps a loop of many steps: gets the steps, what they are, and how many."""
+
+    def accelerator(self) -> Accelerator:
+        """The one Accelerator of this process."""
+        if self.threads is not None and self.threads != torch.get_num_threads():
+            torch.set_num_threads(self.threads)
+        return _accelerator(self.device)
+
+
+@cache
+def _accelerator(device: str | None) -> Accelerator:
+    from accelerate import Accelerator
+
+    if device == "mps":
+        # An operation Metal lacks should run on the CPU rather than end a long run.
+        os.environ.setdefault("PYTORCH_ENABLE_MPS_FALLBACK", "1")
+    return Accelerator(cpu=device == "cpu")
+
+
+@contextmanager
+def randomness(seed: int, *names: str | int) -> Iterator[None]:
+    """Torch's global generators seeded for one purpose, and put back as they were afterwards."""
+    devices = list(range(torch.cuda.device_count())) if torch.cuda.is_available() else []
+    with torch.random.fork_rng(devices):
+        torch.manual_seed(child(seed, *names))
+        yield

@@ -1,0 +1,158 @@
+"""A method as data: what teacher and student read, change and minimise, and how rounds go on.
+
+``Method`` holds everything that decides a result, nothing of where it is computed. It goes to
+and from plain TOML; a baseline or an ablation is ``replace(UPET, …)``.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from selftrain.errors import ConfigError, require
+from selftrain.losses import AnyLoss, CrossEntropy, EasyHard
+from selftrain.pel import Adapter, AnyTuning
+from selftrain.selection import Selection
+
+HINT = "selftrain methods --json shows every entry of every method"
+
+
+@dataclass(frozen=True, slots=True)
+class Tune:
+    """How one model is fitted: what it reads, what of it moves, and towards what."""
+
+    reads: Literal["head", "prompt"] = "head"
+    changes: AnyTuning = Adapter()
+    loss: AnyLoss = CrossEntropy()
+    contrast: EasyHard | None = None
+    starts_from: Literal["pretrained", "teacher"] = "pretrained"
+    head: Literal["linear", "dense"] = "linear"
+    head_start: Literal["random", "regression"] = "random"
+    """A linear head may start from logistic regression on the features as they are at the start."""
+    lm_head: Literal["frozen", "tuned"] = "frozen"
+    dropout: float | None = None
+    """None keeps the backbone's own rate (0.1 where that is 0)."""
+    steps: int | None = 300
+    epochs: int | None = None
+    """Passes over the lesson's own rows; exactly one of steps and epochs is set."""
+    batch: int = 16
+    """Rows of the lesson in a step; rows added for the contrast come on top."""
+    gold: float = 0.0
+    """The share of a student's batch that comes from D_l."""
+    rate: float = 1e-3
+    head_rate: float | None = None
+    """Learning rate of the head; None: the same as the rest."""
+    decay: float = 0.01
+    warmup: float = 0.06
+    """The share of the steps over which the rate rises."""
+    clip: float = 1.0
+
+    def __post_init__(self) -> None:
+        one = (self.steps is None) != (self.epochs is None)
+        require(one, "steps and epochs", (self.steps, self.epochs), "exactly one of them")
+        require((self.steps or self.epochs or 0) >= 1, "steps or epochs", 0, "1 or more")
+        require(self.batch >= 1, "batch", self.batch, "1 or more")
+        require(0 <= self.gold <= 1, "gold", self.gold, "a share from 0 to 1")
+        require(self.rate > 0, "rate", self.rate, "a number above 0")
+        require(0 <= self.warmup <= 1, "warmup", self.warmup, "a share from 0 to 1")
+        if self.dropout is not None:
+            require(0 <= self.dropout < 1, "dropout", self.dropout, "0 or more and below 1")
+        if self.head_start == "regression":
+            linear = self.reads == "head" and self.head == "linear"
+            require(linear, "head_start", "regression", "a linear head to start", "head = linear")
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """Algorithm 1 with every choice made."""
+
+    name: str
+    teacher: Tune
+    student: tuple[Tune, ...]
+    rounds: int = 3
+    pool: int | Literal["all"] = 1024
+    """D_u': rows drawn from the pool in each round."""
+    passes: int = 10
+    """T: dropout passes of the annotating teacher."""
+    select: Selection = Selection()
+    converged: float = 0.01
+    """Stop when a round changes less than this share of the labels on a fixed slice; 0: never."""
+
+    def __post_init__(self) -> None:
+        require(self.rounds >= 0, "rounds", self.rounds, "0 or more")
+        require(self.pool == "all" or self.pool >= 2, "pool", self.pool, "2 or more, or `all`")
+        require(self.passes >= 1, "T (passes)", self.passes, "1 or more")
+        require(0 <= self.converged < 1, "converged", self.converged, "0 or more and below 1")
+        require(bool(self.student) or not self.rounds, "student", self.student, "a Tune or more")
+
+    @property
+    def prompts(self) -> bool:
+        """Whether a template and label words are needed."""
+        return any(tune.reads == "prompt" for tune in (self.teacher, *self.student))
+
+
+def to_plain(method: Method) -> dict[str, Any]:
+    """The method as plain tables, lists, strings and numbers; None is left out."""
+    plain: dict[str, Any] = TypeAdapter(Method).dump_python(method, mode="json", exclude_none=True)
+    return plain
+
+
+def from_plain(plain: dict[str, Any]) -> Method:
+    """The method a plain table describes; a wrong or unknown entry is a ConfigError."""
+    try:
+        method = TypeAdapter(Method).validate_python(_explicit(plain))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ConfigError(
+            f"method: `{place}` is {first.get('input')!r}: {first['msg']}", HINT
+        ) from None
+    known = TypeAdapter(Method).dump_python(method, mode="json")
+    for place in _unknown(plain, known):
+        raise ConfigError(f"method: `{place}` is no entry of a method", HINT)
+    return method
+
+
+def _explicit(plain: dict[str, Any]) -> dict[str, Any]:
+    """Say None where TOML cannot: ``epochs`` unsets the default steps, ``shares`` the count."""
+
+    def unset(table: Any, what: str, by: str) -> Any:
+        return {what: None, **table} if isinstance(table, dict) and by in table else table
+
+    student = plain.get("student", ())
+    if isinstance(student, list | tuple):  # anything else is left for the validator to name
+        student = tuple(unset(tune, "steps", by="epochs") for tune in student)
+    return {
+        **plain,
+        "teacher": unset(plain.get("teacher", {}), "steps", by="epochs"),
+        "student": student,
+        "select": unset(plain.get("select", {}), "count", by="shares"),
+    }
+
+
+def _unknown(given: Any, known: Any, place: str = "") -> Iterator[str]:
+    """The entries that validation passed over in silence: a misspelt one would change nothing."""
+    if isinstance(given, dict) and isinstance(known, dict):
+        for key, value in given.items():
+            if key not in known:
+                yield f"{place}{key}"
+            else:
+                yield from _unknown(value, known[key], f"{place}{key}.")
+    elif isinstance(given, list | tuple) and isinstance(known, list):
+        for number, (value, there) in enumerate(zip(given, known, strict=True)):
+            yield from _unknown(value, there, f"{place}{number}.")
+
+
+def read(path: Path) -> Method:
+    """A method from a TOML file."""
+    try:
+        return from_plain(tomllib.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not TOML: {error}") from None

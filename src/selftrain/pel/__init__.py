@@ -1,0 +1,116 @@
+"""What may change in a frozen encoder: the tunings, as plain data.
+
+Each is a frozen dataclass with a ``kind``; ``install.py`` puts one into an encoder. Nothing
+here imports torch, so a method can be read, checked and printed at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from selftrain.errors import require
+
+
+@dataclass(frozen=True, slots=True)
+class Full:
+    """Everything moves; under a prompt the LM head too."""
+
+    kind: Literal["full"] = "full"
+
+
+@dataclass(frozen=True, slots=True)
+class BitFit:
+    """Only biases move (Ben Zaken et al., 2022)."""
+
+    kind: Literal["bitfit"] = "bitfit"
+    layers: int | None = None
+    """The top k layers; None for all, and the embeddings."""
+
+    def __post_init__(self) -> None:
+        _check_layers(self.layers)
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """Two small bottlenecks in each layer (Houlsby et al., 2019), the identity at the start."""
+
+    kind: Literal["adapter"] = "adapter"
+    width: int = 64
+    """The bottleneck m."""
+    layers: int | None = None
+    """The top k layers; None for all."""
+
+    def __post_init__(self) -> None:
+        require(self.width >= 1, "adapter width", self.width, "at least 1")
+        _check_layers(self.layers)
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """Learned keys and values in front of every layer's own (Li and Liang, 2021)."""
+
+    kind: Literal["prefix"] = "prefix"
+    length: int = 16
+    """How many, I."""
+    layers: int | None = None
+    """The top k layers; None for all."""
+    encoder: Literal["none", "mlp"] = "none"
+    """Learn them as they are, or through a small network that they all share."""
+    dropout: float = 0.1
+    """On the learned keys and values."""
+
+    def __post_init__(self) -> None:
+        require(self.length >= 1, "prefix length", self.length, "at least 1")
+        require(0 <= self.dropout < 1, "prefix dropout", self.dropout, "0 or more and below 1")
+        _check_layers(self.layers)
+
+
+@dataclass(frozen=True, slots=True)
+class PTuning:
+    """Learned vectors at the input, behind the first special token (Liu et al., 2021)."""
+
+    kind: Literal["ptuning"] = "ptuning"
+    length: int = 16
+    """How many, I."""
+    encoder: Literal["none", "mlp", "lstm"] = "none"
+    """Learn them as they are, or through a small network."""
+
+    def __post_init__(self) -> None:
+        require(self.length >= 1, "ptuning length", self.length, "at least 1")
+
+
+@dataclass(frozen=True, slots=True)
+class LoRA:
+    """A low-rank update of queries and values (Hu et al., 2022), zero at the start."""
+
+    kind: Literal["lora"] = "lora"
+    rank: int = 8
+    layers: int | None = None
+    """The top k layers; None for all."""
+
+    def __post_init__(self) -> None:
+        require(self.rank >= 1, "lora rank", self.rank, "at least 1")
+        _check_layers(self.layers)
+
+
+@dataclass(frozen=True, slots=True)
+class IA3:
+    """A factor for every key, value and feed-forward unit (Liu et al., 2022), one at the start."""
+
+    kind: Literal["ia3"] = "ia3"
+    layers: int | None = None
+    """The top k layers; None for all."""
+
+    def __post_init__(self) -> None:
+        _check_layers(self.layers)
+
+
+Tuning = Full | BitFit | Adapter | Prefix | PTuning | LoRA | IA3
+AnyTuning = Annotated[Tuning, Field(discriminator="kind")]
+
+
+def _check_layers(layers: int | None) -> None:
+    require(layers is None or layers >= 1, "layers", layers, "at least 1, or nothing for all")

@@ -1,0 +1,153 @@
+"""Answers for new texts, row by row in the order they came.
+
+Each has the label, the probability of every class, and the certainty: how far dropout passes
+agree (1: fully). A row is found again by its id, or else by its number; its text is repeated
+only when asked for.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from selftrain.data import Table
+from selftrain.disk import replacing
+from selftrain.errors import DataError
+from selftrain.files import DELIMITERS, JSON_LINES, PARQUET
+
+if TYPE_CHECKING:
+    from selftrain.classifier import Classifier
+    from selftrain.machine import Machine
+
+Answer = tuple[object, ...]
+Writer = Callable[[Path, Sequence[str], Iterable[Answer]], None]
+
+
+def predict(
+    model: Classifier,
+    table: Table,
+    out: str | Path | None = None,
+    *,
+    passes: int = 10,
+    on: Machine,
+    texts: bool = False,
+) -> None:
+    """Write an answer for every row: CSV, TSV, JSON lines or Parquet by name, CSV to stdout.
+
+    The file appears when it is whole. ``texts`` repeats each text beside its answer.
+    """
+    _check_pairs(model, table)
+    names = columns(model, table, texts=texts)
+    rows = answers(model, table, passes=passes, on=on, texts=texts)
+    if out is None:
+        _write_delimited(sys.stdout, names, rows)
+        return
+    write = _writer(Path(out))
+    with replacing(Path(out).resolve()) as path:  # resolved: a link stays, its target is replaced
+        write(path, names, rows)
+
+
+def columns(model: Classifier, table: Table, *, texts: bool = False) -> list[str]:
+    """The names of an answer's parts, the id's first, which keeps the name it came with."""
+    ours = ["label", *(f"p_{label}" for label in model.labels), "certainty"]
+    if texts:
+        ours += ["text", "pair"] if model.task.pair else ["text"]
+    first = table.id_column or "row"
+    return ["id" if first in ours else first, *ours]
+
+
+def answers(
+    model: Classifier, table: Table, *, passes: int, on: Machine, texts: bool = False
+) -> Iterator[Answer]:
+    """One answer a row, in the order of ``columns``.
+
+    Label and probabilities come from the pass without dropout, the one ``evaluate`` scores. The
+    certainty of a row varies a little with the rows around it, because dropout is drawn for a
+    batch at a time.
+    """
+    from selftrain.annotate import annotate
+    from selftrain.scores import certainty
+
+    number = 0
+    for examples, votes in annotate(model, table.examples, passes, seed=0, on=on):
+        best = votes.plain.argmax(1).tolist()
+        parts = zip(examples, best, votes.plain.tolist(), certainty(votes).tolist(), strict=True)
+        for example, c, p, settled in parts:
+            number += 1
+            name = number if table.id_column is None else example.uid
+            figures = (round(value, 6) for value in (*p, settled))
+            sides = (example.text, example.pair) if model.task.pair else (example.text,)
+            yield (name, model.labels[c], *figures, *(sides if texts else ()))
+
+
+def _check_pairs(model: Classifier, table: Table) -> None:
+    paired = any(example.pair is not None for example in table.examples)
+    if table.examples and paired != model.task.pair:
+        kinds = ("single texts", "pairs of texts")
+        raise DataError(
+            f"the model was trained on {kinds[model.task.pair]}, these rows are {kinds[paired]}",
+            "name the columns: --text COLUMN" + " --pair COLUMN" * model.task.pair,
+        )
+
+
+# ── files ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _writer(out: Path) -> Writer:
+    suffix = out.suffix.lower()
+    if suffix in DELIMITERS:
+        return partial(_write_csv, DELIMITERS[suffix])
+    if suffix in JSON_LINES:
+        return _write_json_lines
+    if suffix in PARQUET:
+        return _write_parquet
+    raise DataError(
+        f"{out} ends in `{out.suffix}`; expected .csv, .tsv, .jsonl or .parquet",
+        "-o answers.csv",
+    )
+
+
+def _write_csv(delimiter: str, path: Path, names: Sequence[str], rows: Iterable[Answer]) -> None:
+    with path.open("x", encoding="utf-8", newline="") as file:
+        _write_delimited(file, names, rows, delimiter)
+
+
+def _write_delimited(
+    file: TextIO, names: Sequence[str], rows: Iterable[Answer], delimiter: str = ","
+) -> None:
+    writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+    writer.writerow(map(_harmless, names))
+    writer.writerows(map(_harmless, row) for row in rows)
+
+
+def _harmless(cell: object) -> object:
+    """A cell that no spreadsheet takes for a formula: numbers pass, other such starts get a quote.
+
+    A text may come from anyone, and ``=HYPERLINK(…)`` in it would act when the file is opened.
+
+    >>> _harmless("=1+1"), _harmless("-1"), _harmless("fine")
+    ("'=1+1", '-1', 'fine')
+    """
+    risky = isinstance(cell, str) and re.match(r"[=+\-@\t\r\n]", cell)
+    return f"'{cell}" if risky and not re.fullmatch(r"[+-]?\d+(\.\d+)?", str(cell)) else cell
+
+
+def _write_json_lines(path: Path, names: Sequence[str], rows: Iterable[Answer]) -> None:
+    with path.open("x", encoding="utf-8") as file:
+        for row in rows:
+            line = dict(zip(names, row, strict=True))
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def _write_parquet(path: Path, names: Sequence[str], rows: Iterable[Answer]) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    lines = [dict(zip(names, row, strict=True)) for row in rows]
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(lines), path)

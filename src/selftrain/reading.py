@@ -1,0 +1,92 @@
+"""How an example becomes a row of token ids: plainly for a head, in a template for a prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from selftrain.batches import Row
+from selftrain.data import Example
+from selftrain.prompt import Template, fill, shorten
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The special tokens a tokenizer puts around one text or two, and how rows are cut."""
+
+    first: tuple[int, ...]
+    between: tuple[int, ...]
+    last: tuple[int, ...]
+    typed: bool
+    """The second text of a pair has its own segment id."""
+    room: int
+    """The most tokens of a row, special tokens included, placeholders not."""
+
+
+def frame(tokenizer: Any, *, room: int, types: int) -> Frame:
+    """Read a tokenizer's frame off a pair of one-letter texts."""
+    pair = tokenizer("a", "a", return_special_tokens_mask=True, return_token_type_ids=True)
+    marked = zip(pair["input_ids"], pair["special_tokens_mask"], strict=True)
+    runs = [tuple(i for i, _ in run) for special, run in groupby(marked, lambda m: m[1]) if special]
+    first, between, last = runs
+    typed = types > 1 and 1 in pair["token_type_ids"]
+    return Frame(first, between, last, typed, room)
+
+
+def plain(examples: Sequence[Example], tokenizer: Any, frame: Frame) -> list[Row]:
+    """Rows for a head: the text, or both texts of a pair, cut to the room there is."""
+    texts = _tokenise([example.text for example in examples], tokenizer)
+    if not any(example.pair is not None for example in examples):
+        return [_single(ids, frame) for ids in texts]
+    pairs = _tokenise([example.pair or "" for example in examples], tokenizer)
+    return [_pair(a, b, frame) for a, b in zip(texts, pairs, strict=True)]
+
+
+def prompted(
+    template: Template, examples: Sequence[Example], tokenizer: Any, frame: Frame
+) -> list[Row]:
+    """Rows for a prompt: the filled template, with the place of its mask."""
+    room = frame.room - len(frame.first) - len(frame.last)
+    return [
+        Row(
+            (*frame.first, *filled.ids, *frame.last),
+            mask_at=len(frame.first) + filled.mask_at,
+            cut=filled.cut,
+        )
+        for filled in fill(template, examples, tokenizer, room)
+    ]
+
+
+def with_placeholders(row: Row, count: int) -> Row:
+    """The row with ``count`` tokens after its first, whose embeddings a tuning overwrites.
+
+    They repeat the first token, so they are never mistaken for padding; standing behind it,
+    they leave the pooled position 0 alone.
+    """
+    ids = (row.ids[0],) * (count + 1) + row.ids[1:]
+    types = None if row.types is None else (row.types[0],) * count + row.types
+    mask_at = row.mask_at + count if row.mask_at >= 0 else row.mask_at
+    return Row(ids, types, mask_at, row.cut)
+
+
+def _single(ids: list[int], frame: Frame) -> Row:
+    room = frame.room - len(frame.first) - len(frame.last)
+    return Row((*frame.first, *ids[:room], *frame.last), cut=max(0, len(ids) - room))
+
+
+def _pair(a: list[int], b: list[int], frame: Frame) -> Row:
+    room = frame.room - len(frame.first) - len(frame.between) - len(frame.last)
+    keep_a, keep_b = shorten([len(a), len(b)], room)
+    opening = (*frame.first, *a[:keep_a], *frame.between)
+    closing = (*b[:keep_b], *frame.last)
+    types = (0,) * len(opening) + (1,) * len(closing) if frame.typed else None
+    return Row(opening + closing, types, cut=len(a) + len(b) - keep_a - keep_b)
+
+
+def _tokenise(texts: list[str], tokenizer: Any) -> list[list[int]]:
+    # Special tokens are split: a "[SEP]" in a user's text is ordinary text.
+    encoded = tokenizer(texts, add_special_tokens=False, split_special_tokens=True, verbose=False)
+    ids: list[list[int]] = encoded["input_ids"]
+    return ids

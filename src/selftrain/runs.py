@@ -1,0 +1,479 @@
+"""The run folder: everything a round gave is on disk before its line is printed.
+
+    run/
+      manifest.json          what was asked (task, method, seed, data, backbone), and where it ran
+      rounds/0/              the teacher; rounds/1/ … the students
+        model.safetensors    the trained tensors only, and model.json: what they belong to
+        lesson.parquet       what the teacher thought of each pool row, and what became of it
+        round.json           figures, verdict, and the sha256 of the other files
+
+A round is written as ``N.tmp``, brought to disk and renamed: a folder with a number for a name is
+whole. So a run killed at any moment goes on from its last whole round, and since every draw is
+named by seed and round, it ends with the same bits as if nothing had happened.
+
+A folder may come from anyone. Reading one follows no link, opens only files whose names stand
+here, and takes no number on trust.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import platform
+import re
+import stat
+from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from filelock import FileLock, Timeout
+from pydantic import FiniteFloat, TypeAdapter, ValidationError
+from pydantic_core import from_json
+
+from selftrain.data import Judged, Lesson, Split
+from selftrain.disk import refusals, remove, replacing, sync
+from selftrain.errors import RunError
+from selftrain.fewshot import fingerprint
+from selftrain.task import Task
+
+if TYPE_CHECKING:
+    from selftrain.backbone import Backbone
+    from selftrain.classifier import Classifier
+    from selftrain.loop import Round
+    from selftrain.machine import Machine
+    from selftrain.method import Method
+
+FORMAT = 1
+MANIFEST, LOCK, ROUNDS = "manifest.json", ".lock", "rounds"
+RECORD, LESSON, MODEL = "round.json", "lesson.parquet", ("model.json", "model.safetensors")
+LARGEST_JSON = 16 * 2**20  # bytes: room for the counts of a hundred thousand classes
+LARGEST_LESSON = 50_000_000  # rows
+
+T = TypeVar("T")
+Number = int | FiniteFloat
+Figure = Number | dict[str, int] | list[dict[str, Number | None]]
+"""A number, counts by class, or what each fit of the round had to say."""
+
+
+# ── what the files say ───────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The backbone a run stands on."""
+
+    name: str
+    revision: str | None
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What was asked for, which decides the result, and where it runs, which decides last bits."""
+
+    format: int
+    task: dict[str, Any]
+    method: dict[str, Any]
+    seed: int
+    data: dict[str, str]
+    """Fingerprints of the labelled rows, the dev rows and the pool."""
+    backbone: Base
+    versions: dict[str, str]
+    threads: int
+    created: str
+
+    @classmethod
+    def of(
+        cls,
+        task: Task,
+        split: Split,
+        method: Method,
+        *,
+        backbone: Backbone,
+        seed: int,
+        on: Machine | None = None,
+    ) -> Manifest:
+        """The manifest of a run about to start here; the pool is read once, as a stream."""
+        import torch
+
+        from selftrain.method import to_plain
+
+        packages = {name: version(name) for name in ("selftrain", "torch", "transformers")}
+        return cls(
+            format=FORMAT,
+            task=TypeAdapter(Task).dump_python(task, mode="json"),
+            method=to_plain(method),
+            seed=seed,
+            data={
+                "labelled": fingerprint(split.labeled),
+                "dev": fingerprint(split.dev),
+                "pool": fingerprint(split.unlabeled),
+            },
+            backbone=Base(backbone.name, backbone.revision, backbone.sha256),
+            versions={"python": platform.python_version(), **packages},
+            threads=(on and on.threads) or torch.get_num_threads(),
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+
+    def asked(self) -> dict[str, Any]:
+        """What must be the same for a run to go on; of a backbone its weights, not its name."""
+        return {
+            "task": self.task,
+            "method": self.method,
+            "seed": self.seed,
+            "data": self.data,
+            "backbone": {"sha256": self.backbone.sha256},
+        }
+
+    def machine(self) -> dict[str, Any]:
+        """What may differ when a run goes on, at the price of the last bits."""
+        return {**self.versions, "threads": self.threads}
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What ``round.json`` says of a round."""
+
+    number: int
+    accepted: bool
+    why: str
+    last: bool
+    figures: dict[str, Figure]
+    files: dict[str, str]
+    """The sha256 of every other file of the round."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the training broke off: no other refused round ends the loop.
+
+        Such a round has no model of its own: the last accepted one stays the result.
+        """
+        return self.last and not self.accepted
+
+
+# ── writing ──────────────────────────────────────────────────────────────────────────────────
+
+
+class Run:
+    """A run folder being written, locked against every other writer until it is closed."""
+
+    def __init__(
+        self, folder: Path, manifest: Manifest, notes: tuple[str, ...], held: ExitStack
+    ) -> None:
+        self.folder = folder
+        self.manifest = manifest
+        self.notes = notes
+        """What the user should be told before the run goes on."""
+        self._held = held
+
+    @classmethod
+    def start(cls, folder: str | Path, manifest: Manifest) -> Run:
+        """Begin a run in a new or empty folder, or go on with a run of the same configuration."""
+        folder = Path(folder)
+        _existing(folder)  # before the lock is made, so that a foreign folder stays as it is
+        with refusals(folder, "write"), ExitStack() as held:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            held.enter_context(_locked(folder))
+            earlier = _existing(folder)
+            if earlier is None:
+                with replacing(folder / MANIFEST, private=True) as path:
+                    _write_json(path, manifest)
+                sync(folder.parent)
+            else:
+                _check_same(folder, earlier, manifest)
+            _clear_rounds(folder)
+            return cls(folder, manifest, _notes(earlier or manifest, manifest), held.pop_all())
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._held.close()
+
+    def done(self, backbone: Backbone) -> list[Round]:
+        """The whole rounds so far, in order: what ``self_train`` goes on from."""
+        from selftrain.classifier import Classifier
+        from selftrain.loop import Round
+
+        rounds: list[Round] = []
+        for record in _records(self.folder):
+            here = _verified(self.folder, record, record.files)
+            if record.failed:
+                model = [round_.model for round_ in rounds if round_.accepted][-1]
+            else:
+                model = Classifier.load(here, backbone)
+            lesson = Lesson(gold=(), audit=_read_lesson(here / LESSON, self.manifest))
+            verdict = (record.accepted, record.why, record.last)
+            rounds.append(Round(record.number, model, lesson, record.figures, *verdict))
+        return rounds
+
+    def save(self, round_: Round) -> None:
+        """Write a round; when this returns, all of it is on disk."""
+        verdict = (round_.accepted, round_.why, round_.last)
+        record = Record(round_.number, *verdict, figures=dict(round_.figures), files={})
+        with replacing(self.folder / ROUNDS / str(round_.number), private=True) as here:
+            here.mkdir(mode=0o700)
+            if not record.failed:
+                round_.model.save(here)
+            _write_lesson(here / LESSON, round_.lesson)
+            files = {path.name: _sha256(path) for path in sorted(here.iterdir())}
+            _write_json(here / RECORD, replace(record, files=files))
+
+
+def _locked(folder: Path) -> AbstractContextManager[object]:
+    path = folder / LOCK
+    if path.is_symlink():
+        raise _damaged(path, "is a link")
+    try:
+        return FileLock(path, mode=0o600).acquire(blocking=False)
+    except Timeout:
+        raise RunError(
+            f"{folder} is being written by another process",
+            "wait until that one has ended, or begin in another folder: -o NEW",
+        ) from None
+
+
+def _clear_rounds(folder: Path) -> None:
+    """Make the folder of rounds, and remove what a killed writer left in it."""
+    rounds = folder / ROUNDS
+    if not os.path.lexists(rounds):
+        rounds.mkdir(mode=0o700)
+        sync(folder)
+    for leftover in _plain_folder(rounds).glob("*.tmp"):
+        remove(leftover)
+
+
+def _check_same(folder: Path, was: Manifest, now: Manifest) -> None:
+    for place, before, after in _differences(was.asked(), now.asked()):
+        raise RunError(
+            f"{folder} holds a run of another configuration: "
+            f"{place} was {before!r:.60}, is now {after!r:.60}",
+            "give what it was started with to go on, or begin in another folder: -o NEW",
+        )
+
+
+def _notes(was: Manifest, now: Manifest) -> tuple[str, ...]:
+    return tuple(
+        f"the run was started with {place} {before}, goes on with {after}: "
+        "its result may differ in the last bits"
+        for place, before, after in _differences(was.machine(), now.machine())
+    )
+
+
+def _differences(was: Any, now: Any, place: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Where two plain values differ: the place, what stood there, and what stands there now."""
+    if isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
+        was, now = dict(enumerate(was)), dict(enumerate(now))
+    if isinstance(was, dict) and isinstance(now, dict):
+        for key in [*was, *(key for key in now if key not in was)]:
+            inner = f"{place}.{key}" if place else str(key)
+            yield from _differences(was.get(key), now.get(key), inner)
+    elif was != now:
+        yield place, was, now
+
+
+def _write_json(path: Path, value: Manifest | Record) -> None:
+    path.write_text(json.dumps(asdict(value), indent=2, allow_nan=False) + "\n", "utf-8")
+
+
+def _write_lesson(path: Path, lesson: Lesson) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    schema = _lesson_schema()
+    columns = {name: [getattr(line, name) for line in lesson.audit] for name in schema.names}
+    pyarrow.parquet.write_table(pyarrow.table(columns, schema=schema), path)
+
+
+@cache
+def _lesson_schema() -> Any:
+    """The columns of a lesson: the fields of ``Judged``, none of which may be empty."""
+    import pyarrow
+
+    kinds = {"str": pyarrow.string(), "float": pyarrow.float64()}
+    return pyarrow.schema(
+        [pyarrow.field(each.name, kinds[str(each.type)], nullable=False) for each in fields(Judged)]
+    )
+
+
+# ── reading ──────────────────────────────────────────────────────────────────────────────────
+
+
+def load(folder: str | Path, number: int | None = None) -> Classifier:
+    """The model of the last accepted round, or of the given one, on the backbone it names."""
+    folder = Path(folder)
+    here = _verified(folder, _chosen(folder, number), MODEL)
+
+    from selftrain.classifier import Classifier
+
+    return Classifier.load(here)
+
+
+def history(folder: str | Path) -> list[dict[str, Any]]:
+    """What is known of each round, in order: the contents of its ``round.json``."""
+    return [asdict(record) for record in _records(Path(folder))]
+
+
+def read_manifest(folder: str | Path) -> Manifest:
+    """What a run was started with."""
+    found = _existing(Path(folder))
+    if found is None:
+        raise RunError(
+            f"{folder} is not a run folder: it has no {MANIFEST}",
+            "write one: selftrain fit labelled.csv --unlabelled pool.csv -o run",
+        )
+    return found
+
+
+def _existing(folder: Path) -> Manifest | None:
+    """The manifest of a run folder; None where a run may begin; any other folder is an error."""
+    with refusals(folder, "read"):
+        if not folder.exists():
+            return None
+        if not folder.is_dir():
+            raise RunError(f"{folder} is a file; a run is a folder", "choose another: -o NEW")
+        names = {path.name for path in folder.iterdir()}
+        if MANIFEST in names:
+            return _manifest(folder / MANIFEST)
+    foreign = sorted(names - {LOCK, f"{MANIFEST}.tmp"})  # a killed start may leave these two
+    if foreign:
+        raise RunError(
+            f"{folder} is neither empty nor a run folder: it holds {foreign[0]!r}",
+            "choose another folder: -o NEW",
+        )
+    return None
+
+
+def _manifest(path: Path) -> Manifest:
+    raw = _plain_file(path, LARGEST_JSON).read_bytes()
+    try:
+        facts = from_json(raw)
+    except ValueError as error:
+        raise _damaged(path, f"is not JSON: {error}") from None
+    found = facts.get("format") if isinstance(facts, dict) else None
+    if not isinstance(found, int):
+        raise RunError(
+            f"{path} was not written by selftrain: it names no format",
+            "choose another folder: -o NEW",
+        )
+    if found != FORMAT:
+        raise RunError(
+            f"{path} has format {found}; this version reads format {FORMAT}",
+            "take the version that wrote it: pip install --upgrade selftrain",
+        )
+    return _valid(Manifest, raw, path)
+
+
+def _records(folder: Path) -> list[Record]:
+    """The records of all whole rounds: 0, 1, 2 … without a gap."""
+    read_manifest(folder)
+    rounds = folder / ROUNDS
+    if not os.path.lexists(rounds):  # killed after the manifest, before anything else
+        return []
+    with refusals(rounds, "read"):
+        names = [path.name for path in _plain_folder(rounds).iterdir()]
+        numbers = sorted(int(name) for name in names if re.fullmatch("0|[1-9][0-9]*", name))
+        for place, number in enumerate(numbers):
+            if place != number:
+                raise _damaged(rounds / str(number), f"is there, but round {place} is not")
+        return [_record(rounds / str(number)) for number in numbers]
+
+
+def _record(here: Path) -> Record:
+    path = _plain_folder(here) / RECORD
+    record = _valid(Record, _plain_file(path, LARGEST_JSON).read_bytes(), path)
+    if str(record.number) != here.name:
+        raise _damaged(path, f"is that of round {record.number}")
+    if record.number == 0 and not record.accepted:
+        raise _damaged(path, "refuses round 0, which has no teacher to fall back on")
+    if set(record.files) != {LESSON, *(() if record.failed else MODEL)}:
+        raise _damaged(path, f"lists the files {sorted(record.files)}")
+    return record
+
+
+def _chosen(folder: Path, number: int | None) -> Record:
+    """The round whose model is asked for."""
+    records = _records(folder)
+    if not records:
+        raise RunError(
+            f"{folder} has no whole round yet", "give the command that started it once more"
+        )
+    if number is None:
+        return [record for record in records if record.accepted][-1]
+    if not 0 <= number < len(records):
+        raise RunError(f"{folder} has no round {number}; its last one is {len(records) - 1}")
+    if records[number].failed:
+        raise RunError(f"round {number} of {folder} has no model: {records[number].why}")
+    return records[number]
+
+
+def _verified(folder: Path, record: Record, names: Collection[str]) -> Path:
+    """The folder of a round in which the named files are those that were written."""
+    here = folder / ROUNDS / str(record.number)
+    with refusals(here, "read"):
+        for name in names:
+            if _sha256(_plain_file(here / name)) != record.files[name]:
+                raise _damaged(here / name, "is not what was written: its sha256 differs")
+    return here
+
+
+def _read_lesson(path: Path, manifest: Manifest) -> tuple[Judged, ...]:
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        with pyarrow.parquet.ParquetFile(path) as file:
+            if not file.schema_arrow.equals(_lesson_schema()):
+                raise _damaged(path, f"has the columns {file.schema_arrow.names}")
+            if file.metadata.num_rows > LARGEST_LESSON:
+                raise _damaged(path, f"has {file.metadata.num_rows} rows")
+            audit = tuple(Judged(**row) for row in file.read().to_pylist())
+    except (pyarrow.ArrowException, OSError) as error:
+        raise _damaged(path, f"is not Parquet: {error}".partition("\n")[0]) from None
+    for line in audit:
+        known = line.label in manifest.task["labels"] and line.role in ("easy", "hard", "left")
+        if not known or not math.isfinite(line.confidence + line.certainty + line.weight):
+            raise _damaged(path, f"holds a line no round writes: {line!r:.120}")
+    return audit
+
+
+def _valid(kind: type[T], raw: bytes, path: Path) -> T:
+    try:
+        return TypeAdapter(kind).validate_json(raw, strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise _damaged(path, f"is damaged: {place}: {first['msg']}") from None
+
+
+def _plain_folder(path: Path) -> Path:
+    """The path, if a folder stands there and not a link to one: that could lead anywhere."""
+    if not stat.S_ISDIR(path.lstat().st_mode):
+        raise _damaged(path, "is not a plain folder")
+    return path
+
+
+def _plain_file(path: Path, largest: int | None = None) -> Path:
+    """The path, if a file stands there: a link could lead anywhere, and a pipe never end."""
+    found = path.lstat()
+    if not stat.S_ISREG(found.st_mode):
+        raise _damaged(path, "is not a plain file")
+    if largest is not None and found.st_size > largest:
+        raise _damaged(path, f"has {found.st_size:,} bytes; expected at most {largest:,}")
+    return path
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _damaged(path: Path, problem: str) -> RunError:
+    return RunError(f"{path} {problem}", "copy the folder again, or begin in another one: -o NEW")

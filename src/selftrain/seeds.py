@@ -1,0 +1,36 @@
+"""One seed, many named children: adding a draw in one stage moves no other stage.
+
+Noise that belongs to an example is hashed from its uid, so neither the order of a pool nor
+the way it is cut into shards changes what is drawn.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+
+
+def child(seed: int, *names: str | int) -> int:
+    """A seed of its own for one purpose, for example ``child(seed, "pool", 3)``.
+
+    >>> child(12, "pool", 1) == child(12, "pool", 1)
+    True
+    >>> child(12, "pool", 1) == child(12, "pool", 2)
+    False
+    """
+    path = "/".join([str(seed), *map(str, names)])
+    return int.from_bytes(hashlib.blake2b(path.encode(), digest_size=8).digest(), "big") >> 1
+
+
+def uniform(seed: int, uid: str) -> float:
+    """A number strictly between 0 and 1 that belongs to this seed and this example."""
+    # An id column may hold any string that Python can, half a surrogate pair included.
+    name = f"{seed}/{uid}".encode("utf-8", "surrogatepass")
+    digest = hashlib.blake2b(name, digest_size=8).digest()
+    # 52 bits and the half make 53, all a double holds: with one more, the largest would round to 1.
+    return ((int.from_bytes(digest, "big") >> 12) + 0.5) / 2**52
+
+
+def gumbel(seed: int, uid: str) -> float:
+    """Standard Gumbel noise for this seed and this example: -log(-log(u))."""
+    return -math.log(-math.log(uniform(seed, uid)))

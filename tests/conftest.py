@@ -1,0 +1,32 @@
+"""What the tests share: tiny backbones, made once per run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+from tiny import make
+
+from selftrain.backbone import Backbone, load
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> None:
+    """Two workers with two threads each on two cores would be slower than one."""
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """A tiny checkpoint's folder, by family: ``tiny_folder("bert")``."""
+    root = tmp_path_factory.mktemp("backbones")
+    return cache(lambda family: make(family, root / family))
+
+
+@pytest.fixture(scope="session")
+def tiny_backbone(tiny_folder: Callable[[str], Path]) -> Callable[[str], Backbone]:
+    """A tiny backbone, by family: ``tiny_backbone("bert")``. Frozen, so shared by all tests."""
+    return cache(lambda family: load(tiny_folder(family)))

@@ -1,0 +1,65 @@
+"""A run small enough to be killed fifty times: eight labels, forty texts, two rounds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import torch
+
+from selftrain.backbone import Backbone, load
+from selftrain.data import Example, Labeled, Split
+from selftrain.experiment import train
+from selftrain.losses import PHCE, EasyHard
+from selftrain.machine import Machine
+from selftrain.method import Method, Tune
+from selftrain.pel import Adapter, Full
+from selftrain.runs import Manifest
+from selftrain.selection import Selection
+from selftrain.task import Task
+
+WORDS = {"good": "great good fine yes film", "bad": "terrible bad dull no story"}
+MACHINE = Machine(device="cpu", threads=1)
+TASK = Task("small", tuple(WORDS))
+METHOD = Method(
+    "small",
+    Tune(changes=Full(), steps=8, batch=4, rate=1e-3, head_rate=1e-1),
+    (
+        Tune(
+            changes=Adapter(width=4),
+            loss=PHCE(),
+            contrast=EasyHard(),
+            steps=8,
+            batch=4,
+            rate=1e-2,
+            head_rate=1e-1,
+        ),
+    ),
+    rounds=2,
+    pool=24,
+    passes=3,
+    select=Selection(count=12),
+    converged=0,
+)
+
+
+def example(label: str, number: int) -> Example:
+    words = Random(f"{label}/{number}").choices(WORDS[label].split(), k=5)
+    return Example(f"{label}-{number}", " ".join(words))
+
+
+def split() -> Split:
+    gold = tuple(Labeled(example(label, n), label) for n in range(4) for label in WORDS)
+    return Split(gold, [example(label, n) for n in range(4, 24) for label in WORDS])
+
+
+def manifest(backbone: Backbone, seed: int = 7) -> Manifest:
+    return Manifest.of(TASK, split(), METHOD, backbone=backbone, seed=seed, on=MACHINE)
+
+
+def go(folder: Path, backbone: Path) -> None:
+    """The command that is killed and given again."""
+    torch.set_num_threads(1)
+    base = load(backbone)
+    for _ in train(folder, TASK, split(), METHOD, backbone=base, seed=7, on=MACHINE):
+        pass

@@ -1,14 +1,26 @@
-"""Values between the rooms, made by hand: examples, votes, and a pool a teacher has judged."""
+"""Values between the rooms, made by hand: examples, votes, a table of rows, a small method."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from random import Random
 
 import torch
 from torch import Tensor
 
-from selftrain.data import Example
+from selftrain.batches import Row
+from selftrain.classifier import Classifier
+from selftrain.data import Example, Labeled, Split
+from selftrain.fit import Table
+from selftrain.losses import PHCE, EasyHard
+from selftrain.machine import Machine
+from selftrain.method import Method, Tune
+from selftrain.pel import Adapter, Full
 from selftrain.scores import Tally, Votes
+from selftrain.selection import Selection
+from selftrain.task import Task
+
+# ── votes ────────────────────────────────────────────────────────────────────────────────────
 
 Passes = Sequence[Sequence[Sequence[float]]]
 
@@ -45,3 +57,79 @@ def rows(votes_: Votes, places: Sequence[int]) -> Votes:
         votes_.entropy[at],
         votes_.passes,
     )
+
+
+# ── a lesson as rows ─────────────────────────────────────────────────────────────────────────
+
+
+def table(
+    gold: Sequence[int], easy: Sequence[int], hard: Sequence[int], classes: int = 3
+) -> Table:
+    """A table from class indices; row i is the single token i."""
+    labels = [*gold, *easy, *hard]
+    first, second = len(gold), len(gold) + len(easy)
+    by_class: dict[str, dict[int, list[int]]] = {"easy": {}, "hard": {}}
+    for kind, span in (("easy", range(first, second)), ("hard", range(second, len(labels)))):
+        for i in span:
+            by_class[kind].setdefault(labels[i], []).append(i)
+    at = torch.tensor(labels, dtype=torch.long)
+    return Table(
+        [Row((i,)) for i in range(len(labels))],
+        at,
+        torch.eye(classes)[at],
+        torch.ones(len(labels)),
+        range(first),
+        range(first, second),
+        range(second, len(labels)),
+        by_class,
+    )
+
+
+# ── a run of a second ────────────────────────────────────────────────────────────────────────
+
+WORDS = {"bad": "terrible bad dull no", "good": "great good fine yes"}
+TASK = Task(
+    "moods",
+    tuple(WORDS),
+    template="{text} It was {mask} .",
+    words={"bad": ("terrible",), "good": ("great",)},
+)
+MACHINE = Machine(device="cpu", threads=1)
+TEACHER = Tune(changes=Full(), steps=6, batch=8, rate=3e-3, head_rate=1e-2)
+STUDENT = Tune(
+    changes=Adapter(width=4),
+    loss=PHCE(),
+    contrast=EasyHard(negatives=2),
+    steps=5,
+    batch=8,
+    gold=0.25,
+    rate=1e-2,
+)
+METHOD = Method(
+    "small",
+    TEACHER,
+    (STUDENT,),
+    rounds=2,
+    pool=24,
+    passes=3,
+    select=Selection(count=10),
+    converged=0,
+)
+
+
+def film(label: str, number: int) -> Example:
+    """A sentence of one to five words of its class, so lengths differ."""
+    random = Random(f"{label}/{number}")
+    words = random.choices(WORDS[label].split(), k=1 + number % 5)
+    return Example(f"{label}-{number}", f"film {number} was {' and '.join(words)}")
+
+
+GOLD = tuple(Labeled(film(label, n), label) for n in range(4) for label in WORDS)
+POOL = [film(label, n) for n in range(4, 24) for label in WORDS]
+SPLIT = Split(GOLD, POOL)
+
+
+def same(one: Classifier, other: Classifier) -> bool:
+    """Whether two models agree in every bit of what moves."""
+    mine, theirs = one.state(), other.state()
+    return mine.keys() == theirs.keys() and all(torch.equal(mine[k], theirs[k]) for k in mine)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny import make
 
 from selftrain.backbone import Backbone, load
+from tiny import make
 
 
 @pytest.fixture(scope="session", autouse=True)

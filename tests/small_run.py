@@ -23,16 +23,16 @@ MACHINE = Machine(device="cpu", threads=1)
 TASK = Task("small", tuple(WORDS))
 METHOD = Method(
     "small",
-    Tune(changes=Full(), steps=8, batch=4, rate=1e-3, head_rate=1e-1),
+    Tune(changes=Full(), steps=10, batch=4, rate=1e-3, head_rate=3e-2),
     (
         Tune(
             changes=Adapter(width=4),
             loss=PHCE(),
             contrast=EasyHard(),
-            steps=8,
+            steps=10,
             batch=4,
-            rate=1e-2,
-            head_rate=1e-1,
+            rate=3e-3,
+            head_rate=3e-2,
         ),
     ),
     rounds=2,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer
 from transformers.utils import logging as transformers_logging
@@ -201,6 +201,7 @@ def _from_folder(name: str, folder: Path, revision: str | None) -> Backbone:
     try:
         config = AutoConfig.from_pretrained(folder, **LOCAL)
         family = _family(name, config)
+        _choose_layout(config, family, weights)
         with _quiet():
             tokenizer = AutoTokenizer.from_pretrained(folder, **LOCAL)
             model, info = AutoModelForMaskedLM.from_pretrained(
@@ -256,6 +257,15 @@ def _family(name: str, config: Any) -> Family:
             "choose an encoder of one of these families, for example: --backbone minilm",
         )
     return family
+
+
+def _choose_layout(config: Any, family: Family, weights: list[Path]) -> None:
+    """Tell the config which MLM head the checkpoint has, in a family with two."""
+    switches = {seam.bias: seam.switch for seam in family.mlm if seam.switch is not None}
+    for path in weights if switches else ():
+        with safe_open(path, "pt") as file:
+            for key in switches.keys() & set(file.keys()):
+                setattr(config, *switches[key])
 
 
 def _mlm(name: str, model: Any, family: Family, missing: set[str]) -> MLMHead | None:

@@ -72,7 +72,7 @@ class Verbalizer(nn.Module):
         scores: Tensor = self.mlm(features, self.ids)  # [B, W]
         if max(self.counts) == 1:
             return scores
-        groups = torch.split(scores, self.counts, dim=1)  # type: ignore[no-untyped-call]
+        groups = torch.split(scores, self.counts, dim=1)
         return torch.stack([group.logsumexp(1) for group in groups], dim=1)
 
 
@@ -97,7 +97,13 @@ class Classifier(nn.Module):
         self.register_buffer("offset", torch.zeros(len(card.task.labels)))
         self._tuned = [name for name, p in self.named_parameters() if p.requires_grad]
         room = min(card.task.max_length, backbone.max_length - placeholders(card.tuning))
-        require(room >= SHORTEST, "room for a text", room, f"at least {SHORTEST} tokens")
+        require(
+            room >= SHORTEST,
+            f"the room for a text in `{backbone.name}`",
+            room,
+            f"at least {SHORTEST} tokens",
+            "raise max_length, or shorten what is learned at the input",
+        )
         self._frame = reading.frame(backbone.tokenizer, room=room, types=backbone.segments)
         self._template = None if self.head is not None else template_of(card.task)
         self.eval()

@@ -22,6 +22,8 @@ class MLMSeam:
     bias: str
     activation: str | None = None
     """What its config calls the activation; None where the family's code says GELU."""
+    switch: tuple[str, bool] | None = None
+    """What its config must say for this layout, where the config itself does not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +152,7 @@ _ROWS = (
             "deberta.embeddings.word_embeddings.weight",
             "lm_predictions.lm_head.bias",
             activation="hidden_act",
+            switch=("legacy", False),
         ),
         query="attention.self.query_proj",
         key="attention.self.key_proj",

@@ -48,29 +48,31 @@ def fit(model: Classifier, lesson: Lesson, how: Tune, *, seed: int, on: Machine)
         start_head(model, [*lesson.gold, *lesson.easy])
     table = Table.of(model, lesson)
     plan = steps_of(table, how, Random(child(seed, "batches", accelerator.process_index)))
-    total = how.steps or math.ceil(len(table.learn) / how.batch) * (how.epochs or 0)
+    total = how.steps or math.ceil(len(table.learn) / (how.batch - table.golds(how))) * (
+        how.epochs or 0
+    )
     optimizer = torch.optim.AdamW(groups(model, how), betas=(0.9, 0.98), weight_decay=how.decay)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, slope(total, how.warmup))
     trained, optimizer = accelerator.prepare(model, optimizer)
     trail = Trail()
-    with randomness(seed, "dropout", accelerator.process_index):
-        trained.train()
-        for number in on.track(range(total), "training", total):
-            step = next(plan)
-            value = step_loss(trained, model.pad, table, step, how, trail)
-            if not math.isfinite(lost := float(value.detach())):
-                accelerator.free_memory()
-                raise TrainingError(
-                    f"the loss is {lost} at step {number + 1} of {total}",
-                    f"try a lower rate than {how.rate}",
-                )
-            optimizer.zero_grad()
-            accelerator.backward(value)
-            accelerator.clip_grad_norm_(model.trainable().values(), how.clip)
-            optimizer.step()
-            schedule.step()
-        trained.eval()
-    accelerator.free_memory()
+    try:
+        with randomness(seed, "dropout", accelerator.process_index):
+            trained.train()
+            for number in on.track(range(total), "training", total):
+                step = next(plan)
+                value = step_loss(trained, model.pad, table, step, how, trail)
+                require_finite(value, f"at step {number + 1} of {total}", how)
+                optimizer.zero_grad()
+                accelerator.backward(value)
+                accelerator.clip_grad_norm_(model.trainable().values(), how.clip)
+                optimizer.step()
+                schedule.step()
+            trained.eval()
+            with torch.no_grad():  # no later loss would tell that the last step broke the model
+                value = step_loss(trained, model.pad, table, step, how, Trail())
+            require_finite(value, f"after step {total}", how)
+    finally:
+        accelerator.free_memory()
     tuned = sum(p.numel() for p in model.trainable().values())
     return Fitted(
         steps=total,
@@ -81,6 +83,13 @@ def fit(model: Classifier, lesson: Lesson, how: Tune, *, seed: int, on: Machine)
         total=sum(p.numel() for p in model.parameters()),
         seconds=time.perf_counter() - started,
     )
+
+
+def require_finite(loss: Tensor, when: str, how: Tune) -> None:
+    """Stop a training whose loss is no longer a number."""
+    value = float(loss.detach())
+    if not math.isfinite(value):
+        raise TrainingError(f"the loss is {value} {when}", f"try a lower rate than {how.rate}")
 
 
 # ── the lesson as rows ───────────────────────────────────────────────────────────────────────
@@ -103,6 +112,12 @@ class Table:
     def learn(self) -> range:
         """The rows a step is made of: easy ones, or gold where there are none (the teacher)."""
         return self.easy or self.gold
+
+    def golds(self, how: Tune) -> int:
+        """How many rows of a batch come from D_l beside easy ones; at least one easy row stays."""
+        if not self.easy or not self.gold:
+            return 0
+        return min(round(how.gold * how.batch), how.batch - 1)
 
     @staticmethod
     def of(model: Classifier, lesson: Lesson) -> Table:
@@ -150,7 +165,7 @@ def cycle(items: Sequence[int], random: Random) -> Iterator[int]:
 
 def steps_of(table: Table, how: Tune, random: Random) -> Iterator[Step]:
     """Batches without end: a share of gold, the rest in epochs over the easy rows."""
-    golds = round(how.gold * how.batch) if table.easy and table.gold else 0
+    golds = table.golds(how)
     learn, gold = cycle(table.learn, random), cycle(table.gold, random)
     hard = {c: cycle(rows, random) for c, rows in table.by_class["hard"].items()}
     while True:
@@ -185,14 +200,18 @@ def with_contrast(
         if c not in hard:
             continue
         partners = list(mine)
-        if len(mine) == 1:
+        # A batch that reaches into the next epoch may hold a row twice: that is no partner.
+        if len({easy[place] for place in mine}) == 1:
             others = [row for row in table.by_class["easy"][c] if row != easy[mine[0]]]
-            partners.append(len(rows))
-            rows.append(random.choice(others) if others else easy[mine[0]])
+            if others or len(mine) == 1:
+                partners.append(len(rows))
+                rows.append(random.choice(others) if others else easy[mine[0]])
         doubtful = list(range(len(rows), len(rows) + how.negatives))
         rows += [next(hard[c]) for _ in range(how.negatives)]
-        following = partners[1:] + partners[:1]
-        anchors += [(a, p, doubtful) for a, p in zip(mine, following, strict=False)]
+        for number, anchor in enumerate(mine):
+            ring = partners[number + 1 :] + partners[:number]
+            other = (place for place in ring if rows[place] != rows[anchor])
+            anchors.append((anchor, next(other, ring[0]), doubtful))
     return Step(rows, learn, anchors, len(easy))
 
 

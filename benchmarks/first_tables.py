@@ -1,0 +1,141 @@
+"""The first tables: UPET beside its teacher and the references, on tasks read from a folder.
+
+    python benchmarks/first_tables.py DATA --task agnews --student head@minilm
+
+DATA holds one folder for each task with train.jsonl(.gz) and test.jsonl. The labelled rows
+(16 a class by seed), the pool and the design rows are cut from train; the test rows are read by
+the closing `evaluate` alone, and only without --design. One JSON line for each task, student and
+seed is appended to --out; a line that is there is not computed again, and a killed run goes on
+from its last whole round.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+from selftrain import task as tasks
+from selftrain.backbone import load
+from selftrain.data import Columns, Labeled, Notes, make_split, read_labelled
+from selftrain.experiment import cells, train
+from selftrain.fewshot import sample
+from selftrain.machine import Machine
+from selftrain.recipes import recipe
+from selftrain.report import line_of, markdown
+from selftrain.seeds import uniform
+
+SEEDS = (12, 21, 42, 87, 100)
+DESIGN = 1000  # rows of train that every decision is taken on
+TEST = 2000  # at most this many test rows, the same for every seed, chosen by hash
+
+
+def main() -> None:
+    options = arguments()
+    done = finished(options.out)
+    for student in options.student:
+        method, _, name = student.partition("@")
+        backbone = load(name)
+        for task in options.task:
+            about = tasks.find(task)
+            rows, design = cut(read(options.data / task, "train", about))
+            for seed in options.seeds:
+                key = (task, student, seed, options.design)
+                if key in done:
+                    continue
+                few, rest = sample(rows, 16, seed)
+                split = make_split(few, rest, notes=Notes())
+                started = time.perf_counter()
+                rounds = []
+                for round_ in train(
+                    options.work / task / student / str(seed),
+                    about,
+                    split,
+                    recipe(f"upet-{method}-adapter"),
+                    backbone=backbone,
+                    seed=seed,
+                    on=Machine(),
+                ):
+                    print(task, student, seed, line_of(round_, 0), flush=True)
+                    rounds.append(round_)
+                seconds = time.perf_counter() - started
+                held = design if options.design else cut_test(read(options.data / task, "test", about))
+                found = {
+                    cell.system: cell.accuracy
+                    for cell in cells(rounds, about, split, held, backbone=backbone, seed=seed)
+                }
+                line = {
+                    "task": task,
+                    "student": student,
+                    "seed": seed,
+                    "design": options.design,
+                    "rows": len(held),
+                    "seconds": round(seconds, 1),
+                    "accuracy": found,
+                }
+                with options.out.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(line) + "\n")
+                print(json.dumps(line), flush=True)
+    show(options.out)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--task", nargs="+", default=["agnews", "sst2"])
+    parser.add_argument(
+        "--student",
+        nargs="+",
+        default=["head@minilm", "head@minilm-mlm", "prompt@minilm-mlm"],
+        help="head or prompt, @, backbone",
+    )
+    parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
+    parser.add_argument("--design", action="store_true", help="score the design rows, not test")
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/first_tables.jsonl"))
+    parser.add_argument("--work", type=Path, default=Path("runs/first_tables"))
+    return parser.parse_args()
+
+
+def read(folder: Path, part: str, about: tasks.Task) -> list[Labeled]:
+    path = next(p for p in (folder / f"{part}.jsonl", folder / f"{part}.jsonl.gz") if p.exists())
+    columns = Columns(text="text_a", pair="text_b") if about.pair else Columns(text="text")
+    return read_labelled(path, columns, notes=Notes())
+
+
+def cut(rows: list[Labeled]) -> tuple[list[Labeled], list[Labeled]]:
+    """Rows to learn from and design rows, by a hash of the text."""
+    ordered = sorted(rows, key=lambda row: uniform(0, row.example.uid))
+    return ordered[DESIGN:], ordered[:DESIGN]
+
+
+def cut_test(rows: list[Labeled]) -> list[Labeled]:
+    return sorted(rows, key=lambda row: uniform(0, row.example.uid))[:TEST]
+
+
+def finished(out: Path) -> set[tuple[str, str, int, bool]]:
+    return {(line["task"], line["student"], line["seed"], line["design"]) for line in lines(out)}
+
+
+def lines(out: Path) -> list[dict]:
+    if not out.exists():
+        return []
+    return [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+
+
+def show(out: Path) -> None:
+    """The tables so far, as Markdown."""
+    every = lines(out)
+    for task, student, design in sorted({(x["task"], x["student"], x["design"]) for x in every}):
+        mine = [x for x in every if (x["task"], x["student"], x["design"]) == (task, student, design)]
+        mine.sort(key=lambda x: SEEDS.index(x["seed"]) if x["seed"] in SEEDS else x["seed"])
+        systems = dict.fromkeys(name for x in mine for name in x["accuracy"])
+        seconds = sum(x["seconds"] for x in mine) / len(mine)
+        print(f"\n{task}, {student}, {mine[0]['rows']} {'design' if design else 'test'} rows, "
+              f"{seconds:.0f} s a run\n")
+        scores = {name: {x["seed"]: x["accuracy"].get(name) for x in mine} for name in systems}
+        print(markdown(scores, [x["seed"] for x in mine]))
+
+
+if __name__ == "__main__":
+    main()

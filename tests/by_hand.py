@@ -62,9 +62,7 @@ def rows(votes_: Votes, places: Sequence[int]) -> Votes:
 # ── a lesson as rows ─────────────────────────────────────────────────────────────────────────
 
 
-def table(
-    gold: Sequence[int], easy: Sequence[int], hard: Sequence[int], classes: int = 3
-) -> Table:
+def table(gold: Sequence[int], easy: Sequence[int], hard: Sequence[int], classes: int = 3) -> Table:
     """A table from class indices; row i is the single token i."""
     labels = [*gold, *easy, *hard]
     first, second = len(gold), len(gold) + len(easy)

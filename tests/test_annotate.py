@@ -33,7 +33,9 @@ def equal(one, other) -> bool:
 @pytest.mark.parametrize("reads", ["head", "prompt"])
 def test_votes_are_in_pool_order_whatever_the_lengths(tiny_backbone, monkeypatch, reads):
     """Algorithm 1, line 5: batches go by length, but row i of the votes is row i of the pool."""
-    monkeypatch.setattr(room, "BUDGET", 64)  # some five rows: many batches, all out of order
+    monkeypatch.setattr(
+        "selftrain.batches.CPU_TOKENS", 64
+    )  # some five rows: many batches, all out of order
     model = teacher(tiny_backbone("bert"), reads=reads)
     lengths = [len(row.ids) for row in model.encode(POOL)]
     assert len(set(lengths)) > 3
@@ -117,7 +119,7 @@ def test_the_first_chunks_votes_do_not_depend_on_what_comes_after(tiny_backbone,
 
 def test_passes_that_agree_to_the_last_bit_are_an_error(tiny_backbone):
     model = teacher(tiny_backbone("bert"), dropout=0.0)
-    with pytest.raises(ModelError, match="5 dropout passes of .* agree to the last bit") as caught:
+    with pytest.raises(ModelError, match=r"5 dropout passes of .* agree to the last bit") as caught:
         votes(model, passes=5)
     assert caught.value.hint == "set a rate in the method: dropout = 0.1"
 
@@ -138,7 +140,7 @@ def test_the_teacher_is_left_as_it_was(tiny_backbone):
 
 
 def test_progress_counts_batches(tiny_backbone, monkeypatch):
-    monkeypatch.setattr(room, "BUDGET", 64)
+    monkeypatch.setattr("selftrain.batches.CPU_TOKENS", 64)
     seen = []
 
     def track(numbers, what, total):

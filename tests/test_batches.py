@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from selftrain.batches import Row, by_length, collate
+from selftrain.batches import Row, by_length, collate, grouped
 
 quick = settings(max_examples=100, deadline=None, derandomize=True)
 
@@ -36,6 +36,17 @@ def test_rows_of_like_length_lie_together_longest_first_and_ties_in_order():
 
 def test_no_rows_make_no_batches():
     assert list(by_length([], 100)) == []
+
+
+@quick
+@given(st.lists(st.integers(1, 128), min_size=1, max_size=60))
+def test_grouped_rows_can_be_put_back_in_order(lengths):
+    """Row i is i, repeated; a few thousand tokens make more than one group."""
+    rows = [Row((i + 1,) * length) for i, length in enumerate(lengths)]
+    batches, back = grouped(rows, 0, torch.device("cpu"))
+    first = torch.cat([batch.ids[:, 0] for batch in batches])
+    assert first[back].tolist() == list(range(1, len(rows) + 1))
+    assert sum(int(batch.attention.sum()) for batch in batches) == sum(lengths)
 
 
 def test_rows_are_padded_on_the_right_to_the_longest():

@@ -15,11 +15,12 @@ from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 from by_hand import GOLD, MACHINE, POOL, STUDENT, TASK, TEACHER, same, table
+from selftrain import batches
 from selftrain.batches import collate
 from selftrain.classifier import Output, build
 from selftrain.data import Labeled, Lesson
 from selftrain.errors import TrainingError
-from selftrain.fit import Table, Trail, fit, groups, slope, start_head, step_loss, steps_of
+from selftrain.fit import Table, Trail, fit, forward, groups, slope, start_head, step_loss, steps_of
 from selftrain.losses import PHCE, CrossEntropy, EasyHard, Soft
 from selftrain.method import Tune
 from selftrain.pel import Adapter, Full
@@ -175,6 +176,12 @@ def test_hard_rows_are_shared_by_the_anchors_of_their_class():
     assert len({tuple(negatives) for _, _, negatives in step.anchors}) == 1
 
 
+def test_one_easy_row_stays_in_a_batch_however_much_gold_is_asked_for():
+    of = table(gold=[0, 1], easy=[0, 1] * 6, hard=[])
+    (step,) = steps(of, Tune(batch=4, gold=1.0), 1)
+    assert sum(row in of.easy for row in step.rows) == 1
+
+
 def test_batches_depend_on_the_seed_alone():
     of = table(gold=[0, 1], easy=[0, 1, 2] * 3, hard=[0, 1])
     how = Tune(batch=4, gold=0.25, contrast=CONTRAST)
@@ -270,6 +277,18 @@ def test_soft_labels_reach_the_loss():
     assert value == pytest.approx((0.916291 + 0.693147) / 2, abs=1e-6)
 
 
+def test_rows_encoded_in_groups_of_like_length_come_back_in_order(tiny_backbone, monkeypatch):
+    """Each row answers as it would in one batch padded to the longest."""
+    model = build(TASK, tiny_backbone("bert"), Adapter(width=4), reads="head", seed=1)
+    rows = model.encode(POOL[:12])
+    assert [len(row.ids) for row in rows] != sorted((len(row.ids) for row in rows), reverse=True)
+    with torch.no_grad():
+        whole = model(collate(rows, model.pad))
+        monkeypatch.setattr(batches, "CPU_TOKENS", 40)
+        grouped = forward(model, rows, model.pad, torch.device("cpu"))
+    torch.testing.assert_close(grouped, whole, atol=1e-5, rtol=1e-4)
+
+
 def test_late_losses_are_means_over_the_last_tenth():
     assert Trail.late([float(i) for i in range(40)]) == 37.5
     assert Trail.late([3.0]) == 3.0
@@ -348,6 +367,7 @@ def test_fitting_twice_with_one_seed_gives_the_same_bits(tiny_backbone):
         (Lesson(gold=GOLD), Tune(steps=3), 3),
         (Lesson(gold=GOLD), Tune(steps=None, epochs=2, batch=3), 2 * 3),  # 8 gold rows: 3 batches
         (LESSON, Tune(steps=None, epochs=1, batch=8), 1),  # 8 easy rows; gold does not count
+        (LESSON, Tune(steps=None, epochs=1, batch=8, gold=0.5), 2),  # 4 of them in a batch
     ],
 )
 def test_steps_and_epochs(tiny_backbone, lesson, how, expected):

@@ -11,12 +11,16 @@ from dataclasses import replace
 
 import pytest
 import torch
+from transformers import AutoModelForMaskedLM
 
 from by_hand import example, random_votes, votes
+from selftrain.classifier import build
 from selftrain.data import Example, Labeled
 from selftrain.losses import PHCE, CrossEntropy, contrast, phce
+from selftrain.pel import Full
 from selftrain.scores import certainty, confidence, information_gain, pseudo_label
 from selftrain.selection import Reliable, Selection
+from selftrain.task import Task
 
 # Two rows, two passes, two classes.
 #   row 0   (1, 0) and (0, 1): the passes contradict each other outright
@@ -29,6 +33,14 @@ def log(p: Sequence[Sequence[float]]) -> torch.Tensor:
     """Logits whose softmax is p."""
     return torch.tensor(p, dtype=torch.float64).log()
 
+
+FILMS = Task(
+    "films",
+    ("bad", "good"),
+    template="{text} It was {mask} .",
+    words={"bad": ("terrible",), "good": ("great",)},
+)
+FILM = Example("film", "the story was long and dull")
 
 # ── Eq. 1: the pseudo label ──────────────────────────────────────────────────────────────────
 
@@ -204,6 +216,33 @@ def test_the_papers_weights_are_nearly_flat():
     assert effective == pytest.approx(0.99, abs=0.01)
     assert 0 < by_weight - float(right.mean()) < 0.03
     assert float(right[best].mean()) > 0.98
+
+
+# ── Eq. 6, 7: the classifier ─────────────────────────────────────────────────────────────────
+
+
+def test_a_head_is_a_softmax_over_a_linear_map_of_the_pooled_vector(tiny_backbone):
+    """Eq. 6: p = softmax(W h + b), with h the vector at the first token."""
+    model = build(FILMS, tiny_backbone("bert"), Full(), reads="head", seed=1)
+    (row,) = model.encode([FILM])
+    with torch.no_grad():
+        hidden = model.encoder(input_ids=torch.tensor([row.ids])).last_hidden_state  # [1, L, D]
+        logits = hidden[:, 0] @ model.head.out.weight.T + model.head.out.bias
+    torch.testing.assert_close(model.probabilities([FILM]), logits.softmax(1))
+
+
+def test_a_prompt_is_a_softmax_over_the_label_words_at_the_mask(tiny_backbone):
+    """Eq. 7: p(y) = softmax over y of the language model's logit for the word of y."""
+    backbone = tiny_backbone("bert")
+    model = build(FILMS, backbone, Full(), reads="prompt", seed=1)
+    words = backbone.tokenizer.convert_tokens_to_ids(["terrible", "great"])
+    row = backbone.tokenizer(f"{FILM.text} It was [MASK] .", return_tensors="pt")
+    at = (row["input_ids"][0] == backbone.tokenizer.mask_token_id).nonzero().item()
+    plm = AutoModelForMaskedLM.from_pretrained(backbone.name).eval()
+    with torch.no_grad():
+        logits = plm(**row).logits[0, at]  # [V]
+    expected = logits[words].softmax(0)
+    torch.testing.assert_close(model.probabilities([FILM])[0], expected, atol=1e-5, rtol=1e-4)
 
 
 # ── Eq. 8, 9, 14: cross entropy and PHCE ─────────────────────────────────────────────────────

@@ -12,7 +12,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers, trainers
+from tokenizers import (
+    AddedToken,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    trainers,
+)
 from tokenizers.processors import TemplateProcessing
 from transformers import (
     AlbertConfig,
@@ -67,6 +75,7 @@ def byte_bpe(special: dict[str, str]) -> Tokenizer:
     """Byte-level, so " great" and "great" are two different tokens."""
     tokenizer = Tokenizer(models.BPE(unk_token=None))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=420,
         special_tokens=list(special.values()),

@@ -7,7 +7,7 @@ from itertools import islice
 
 import torch
 
-from selftrain.batches import by_length, collate
+from selftrain.batches import grouped
 from selftrain.classifier import Classifier
 from selftrain.data import Example
 from selftrain.errors import ModelError
@@ -15,7 +15,6 @@ from selftrain.machine import Machine, randomness
 from selftrain.scores import Tally, Votes, joined
 
 CHUNK = 1024  # rows tokenised and sorted by length together
-BUDGET = 4096  # padded tokens in a batch
 
 
 def annotate(
@@ -39,18 +38,15 @@ def annotate(
 
 @torch.no_grad()
 def _chunk_votes(teacher: Classifier, chunk: Sequence[Example], passes: int, on: Machine) -> Votes:
-    rows = teacher.encode(chunk)
-    batches = list(by_length([len(row.ids) for row in rows], BUDGET))
+    batches, back = grouped(teacher.encode(chunk), teacher.pad, on.accelerator().device)
     parts: list[Votes] = []
     alike = True
     for number in on.track(range(len(batches)), "annotating", len(batches)):
-        batch = collate([rows[i] for i in batches[number]], teacher.pad)
-        batch = batch.to(on.accelerator().device)
         teacher.eval()
-        tally = Tally(teacher(batch).logits.softmax(1).cpu())
+        tally = Tally(teacher(batches[number]).logits.softmax(1).cpu())
         teacher.train()
         for _ in range(passes):
-            tally.add(teacher(batch).logits.softmax(1).cpu())
+            tally.add(teacher(batches[number]).logits.softmax(1).cpu())
         alike = alike and tally.alike
         parts.append(tally.votes())
     teacher.eval()
@@ -60,5 +56,4 @@ def _chunk_votes(teacher: Classifier, chunk: Sequence[Example], passes: int, on:
             "there is no dropout to measure certainty with",
             "set a rate in the method: dropout = 0.1",
         )
-    places = torch.tensor([i for batch in batches for i in batch])
-    return joined(parts, places.argsort())
+    return joined(parts, back)

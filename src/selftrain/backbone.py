@@ -123,7 +123,9 @@ def cut(encoder: nn.Module, family: Family, at: int) -> tuple[nn.Module, nn.Modu
 class PassThrough(nn.Module):
     """Stands for the embeddings of an upper half, which is given hidden states."""
 
-    def forward(self, _: None = None, inputs_embeds: Tensor | None = None, **__: Any) -> Tensor:
+    def forward(
+        self, _ids: None = None, inputs_embeds: Tensor | None = None, *_: Any, **__: Any
+    ) -> Tensor:
         """What came in."""
         assert inputs_embeds is not None
         return inputs_embeds
@@ -203,7 +205,7 @@ def _from_folder(name: str, folder: Path, revision: str | None) -> Backbone:
         family = _family(name, config)
         _choose_layout(config, family, weights)
         with _quiet():
-            tokenizer = AutoTokenizer.from_pretrained(folder, **LOCAL)
+            tokenizer = _tokenizer(folder, config.vocab_size)
             model, info = AutoModelForMaskedLM.from_pretrained(
                 folder,
                 config=config,
@@ -246,6 +248,17 @@ def _weights(name: str, folder: Path) -> list[Path]:
     raise ModelError(
         f"backbone `{name}` has no model.safetensors", "copy the folder again, or use minilm"
     )
+
+
+def _tokenizer(folder: Path, words: int) -> Any:
+    # Without these files transformers would make up a tokenizer that knows no word.
+    files = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
+    if not any(path for pattern in files for path in folder.glob(pattern)):
+        raise ValueError("there is no tokenizer beside the weights")
+    tokenizer = AutoTokenizer.from_pretrained(folder, **LOCAL)
+    if len(tokenizer) > words:
+        raise ValueError(f"the tokenizer has {len(tokenizer)} tokens, the model {words}")
+    return tokenizer
 
 
 def _family(name: str, config: Any) -> Family:

@@ -1,13 +1,14 @@
 """One TOML file for everything a run decides; flags of the command line go before it.
 
-backbone = "minilm"
+backbone = "minilm"          # and revision, for one from the hub
 preset = "laptop"
 seed = 12
+shots = 16                   # learn from this many rows a class, drawn by seed
 
 [columns]                    # text, pair, label, id
 text = "review"
 
-[task]                       # template and words, for prompt methods
+[task]                       # name (one of the seven, or a file); template and words, for prompts
 template = "{text} It was {mask} ."
 words = { positive = "great", negative = "terrible" }
 
@@ -21,77 +22,119 @@ how = "topk"
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from selftrain.errors import ConfigError
+from selftrain.files import closest
 
 if TYPE_CHECKING:
     from selftrain.method import Method
 
-KNOWN = {
+KINDS = {
     "backbone": str,
     "revision": str,
     "preset": str,
     "seed": int,
+    "shots": int,
     "columns": dict,
     "task": dict,
     "method": dict,
 }
+SPOKEN = {str: "text in quotes", int: "a whole number", dict: "a table"}
+COLUMNS = ("text", "pair", "label", "id")
+
+Plain = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What the file says; what it leaves out is None or empty."""
+    """What a run decides; the tables hold only what differs from the recipe or the task."""
 
     backbone: str | None = None
+    """None: the embedded one that the method can use."""
     revision: str | None = None
-    preset: str | None = None
-    seed: int | None = None
-    columns: Mapping[str, Any] = field(default_factory=dict)
-    task: Mapping[str, Any] = field(default_factory=dict)
-    method: Mapping[str, Any] = field(default_factory=dict)
+    preset: str = "laptop"
+    seed: int = 12
+    shots: int | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    task: Plain = field(default_factory=dict)
+    method: Plain = field(default_factory=dict)
+
+    def over(self, flags: Plain) -> Config:
+        """The same with flags on top; one that was not given is None and changes nothing."""
+        return Config(**merged(asdict(self), given(flags)))
 
 
 def read(path: Path | None) -> Config:
-    """The file's entries, each checked for name and type; nothing for no file."""
+    """The file's entries, each checked for name and kind; the defaults where there is no file."""
     if path is None:
         return Config()
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+        raise ConfigError(f"cannot read {path}: {error.strerror}", "--config FILE.toml") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not TOML: {error}") from None
+        hint = 'texts stand in quotes: backbone = "minilm"'
+        raise ConfigError(f"{path} is not TOML: {error}", hint) from None
     for name, value in table.items():
-        if name not in KNOWN:
-            raise ConfigError(f"{path}: unknown entry `{name}`", f"known: {', '.join(KNOWN)}")
-        if type(value) is not KNOWN[name]:
-            kind = "table" if KNOWN[name] is dict else KNOWN[name].__name__
-            raise ConfigError(f"{path}: `{name}` is {value!r}; expected a {kind}")
+        check_name(name, KINDS, str(path))
+        if type(value) is not KINDS[name]:  # exactly: True would pass for a whole number
+            raise ConfigError(
+                f"{path}: `{name}` is {value!r}; expected {SPOKEN[KINDS[name]]}",
+                f"selftrain fit --config {path.name}, with {name} corrected",
+            )
+    for name, value in table.get("columns", {}).items():
+        check_name(name, COLUMNS, f"{path}: columns")
+        if not isinstance(value, str):
+            raise ConfigError(f"{path}: `columns.{name}` is {value!r}", f'{name} = "COLUMN"')
     return Config(**table)
 
 
-def method_of(
-    name: str | None, preset: str | None, changes: Mapping[str, Any], rounds: int | None
-) -> Method:
-    """The recipe of that name and preset, with the file's changes and the flag's rounds on top."""
+def check_name(name: str, known: Collection[str], where: str) -> None:
+    """Raise for an entry nobody reads: misspelt, it would change nothing in silence."""
+    if name not in known:
+        near = closest(name, known)
+        hint = f"did you mean `{near}`?" if near else f"known: {', '.join(known)}"
+        raise ConfigError(f"{where}: unknown entry `{name}`", hint)
+
+
+def method_of(changes: Plain, preset: str = "laptop") -> Method:
+    """The recipe that ``name`` names (UPET with a head and an adapter), with what differs from it.
+
+    >>> method_of({"rounds": 1, "student": {"loss": {"tau": 4}}}).student[0].loss
+    PHCE(tau=4.0, kind='phce')
+    """
     from selftrain.method import from_plain, to_plain
     from selftrain.recipes import DEFAULT, recipe
 
-    chosen = recipe(name or str(changes.get("name", DEFAULT)), preset or "laptop")
+    chosen = recipe(str(changes.get("name", DEFAULT)), preset)
     differs = {key: value for key, value in changes.items() if key != "name"}
-    if rounds is not None:
-        differs["rounds"] = rounds
     return from_plain(merged(to_plain(chosen), differs)) if differs else chosen
 
 
-def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def backbone_for(method: Method) -> str:
+    """The embedded backbone a method can use: prompts need an MLM head."""
+    return "minilm-mlm" if method.prompts else "minilm"
+
+
+def given(flags: Plain) -> dict[str, Any]:
+    """The entries that were given, in tables too: without None.
+
+    >>> given({"seed": None, "method": {"name": None, "rounds": 2}})
+    {'method': {'rounds': 2}}
+    """
+    kept = {key: given(value) if isinstance(value, Mapping) else value for key, value in flags.items()}
+    return {key: value for key, value in kept.items() if value is not None}
+
+
+def merged(base: Plain, changes: Plain) -> dict[str, Any]:
     """Tables are merged entry by entry; a table over a list changes each of its members.
 
-    A changed ``kind`` starts from that kind's own defaults: the old entries would not fit it.
+    A changed ``kind`` starts from that kind's own defaults: the old entries would not fit it. Of
+    two entries that exclude each other, the one in the changes wins.
     """
     whole = dict(base)
     for key, value in changes.items():

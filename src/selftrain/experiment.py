@@ -5,28 +5,29 @@ The test rows are read here once, after the run, by ``evaluate``; nothing is cho
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
+from filelock import FileLock, Timeout
+from torch import Tensor
+
 from selftrain.backbone import Backbone
 from selftrain.baselines import FrozenLogistic, Majority
-from selftrain.data import Labeled, Split
-from selftrain.evaluate import evaluate
+from selftrain.data import Example, Labeled, Split
+from selftrain.disk import remove
+from selftrain.evaluate import Predictor, evaluate
 from selftrain.loop import Round, self_train
 from selftrain.machine import Machine
 from selftrain.method import Method
-from selftrain.runs import Manifest, Run
+from selftrain.report import MAJORITY
+from selftrain.runs import LOCK, Manifest, Run
 from selftrain.task import Task
 
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """The score of one system with one seed."""
-
-    system: str
-    seed: int
-    accuracy: float
+FROZEN = "frozen encoder + logistic regression"
+FINAL = "final"
 
 
 def train(
@@ -38,20 +39,61 @@ def train(
     backbone: Backbone,
     seed: int,
     on: Machine,
+    say: Callable[[str], object] = lambda note: None,
 ) -> Iterator[Round]:
     """Self-training with every round on disk before it is handed on; goes on where it stopped.
 
-    Rounds already in the folder are handed on first.
+    Rounds already in the folder are handed on first. ``say`` is told, before any round, what is
+    found there. A folder that was not there before is gone after an error, unless it holds a
+    round by then.
     """
-    manifest = Manifest.of(task, split, method, backbone=backbone, seed=seed)
-    with Run.start(folder, manifest) as run:
-        done = run.done(backbone)
-        yield from done
-        for round_ in self_train(
-            task, split, method, backbone=backbone, seed=seed, done=done, on=on
-        ):
-            run.save(round_)
-            yield round_
+    manifest = Manifest.of(task, split, method, backbone=backbone, seed=seed, on=on)
+    made = [place for place in (folder, *folder.parents) if not place.exists()]
+    try:
+        with Run.start(folder, manifest) as run:
+            done = run.done(backbone)
+            for note in (*run.notes, *standing(folder, done, method)):
+                say(note)
+            yield from done
+            for round_ in self_train(
+                task, split, method, backbone=backbone, seed=seed, done=done, on=on
+            ):
+                run.save(round_)
+                made = []
+                yield round_
+    except BaseException:
+        discard(made)
+        raise
+
+
+def standing(folder: Path, done: Sequence[Round], method: Method) -> Iterator[str]:
+    """How far a run found in its folder has come."""
+    if done and (done[-1].last or done[-1].number >= method.rounds):
+        yield f"{folder} is finished: these are its rounds"
+    elif done:
+        yield f"{folder} goes on after round {done[-1].number}"
+
+
+def discard(made: Sequence[Path]) -> None:
+    """Remove folders that were made for a run, the run's own first, unless another writes there."""
+    if not made or not made[0].exists():
+        return
+    with suppress(OSError, Timeout), FileLock(made[0] / LOCK).acquire(blocking=False):
+        remove(made[0])
+        for parent in made[1:]:
+            parent.rmdir()  # of a parent only if nothing else has come into it
+
+
+# ── scores ───────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The score of one system with one seed."""
+
+    system: str
+    seed: int
+    accuracy: float
 
 
 def cells(
@@ -62,16 +104,57 @@ def cells(
     *,
     backbone: Backbone,
     seed: int,
+    on: Machine = Machine(),
 ) -> Iterator[Cell]:
-    """Majority, frozen encoder + logistic regression, teacher, and each round, on the test rows."""
-    yield Cell("majority", seed, score(Majority(task, split.labeled), test))
-    frozen = FrozenLogistic(task, backbone, split.labeled)
-    yield Cell("frozen encoder + logistic regression", seed, score(frozen, test))
+    """Majority, frozen encoder + logistic regression, teacher, each round and the one that is kept.
+
+    A round whose training broke off has no model of its own, and no cell.
+    """
+
+    def cell(system: str, model: Predictor) -> Cell:
+        return Cell(system, seed, evaluate(Watched(model, on), test)["accuracy"])
+
+    yield cell(MAJORITY, Majority(task, split.labeled))
+    yield cell(FROZEN, FrozenLogistic(task, backbone, split.labeled))
+    kept = None
     for round_ in rounds:
-        name = "teacher" if round_.number == 0 else f"round {round_.number}"
-        yield Cell(name, seed, score(round_.model, test))
+        if round_.last and not round_.accepted:
+            continue
+        scored = cell(f"round {round_.number}" if round_.number else "teacher", round_.model)
+        yield scored
+        kept = scored if round_.accepted else kept
+    if kept is not None:
+        yield Cell(FINAL, seed, kept.accuracy)
 
 
-def score(model: Majority | FrozenLogistic | object, test: Sequence[Labeled]) -> float:
-    """The accuracy on the test rows."""
-    return evaluate(model, test)["accuracy"]  # type: ignore[arg-type]
+def by_system(found: Iterable[Cell]) -> dict[str, dict[int, float]]:
+    """Accuracy by system and seed, the kept round last, however many rounds each seed has."""
+    scores: dict[str, dict[int, float]] = {}
+    for cell in found:
+        scores.setdefault(cell.system, {})[cell.seed] = cell.accuracy
+    return dict(sorted(scores.items(), key=lambda item: item[0] == FINAL))  # else as they came
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A predictor that answers in slices, so that a machine can show how far it has come."""
+
+    model: Predictor
+    on: Machine
+    rows: int = 256
+    """Of a slice."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Those of the model."""
+        return self.model.labels
+
+    def probabilities(self, examples: Sequence[Example]) -> Tensor:
+        """Those of the model, [N, C]."""
+        starts = range(0, len(examples), self.rows)
+        return torch.cat(
+            [
+                self.model.probabilities(examples[start : start + self.rows])
+                for start in self.on.track(starts, "evaluating", len(starts))
+            ]
+        )

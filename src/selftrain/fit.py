@@ -15,8 +15,8 @@ from random import Random
 import torch
 from torch import Tensor, nn
 
-from selftrain.batches import Row, collate
-from selftrain.classifier import Classifier
+from selftrain.batches import Row, grouped
+from selftrain.classifier import Classifier, Output
 from selftrain.data import Labeled, Lesson
 from selftrain.errors import TrainingError
 from selftrain.losses import EasyHard, contrast
@@ -47,7 +47,7 @@ def fit(model: Classifier, lesson: Lesson, how: Tune, *, seed: int, on: Machine)
     if how.head_start == "regression":
         start_head(model, [*lesson.gold, *lesson.easy])
     table = Table.of(model, lesson)
-    plan = steps_of(table, how, Random(child(seed, "batches", accelerator.process_index)))
+    plan = steps_of(table, how, Random(child(seed, "batches", accelerator.process_index)))  # noqa: S311
     total = how.steps or math.ceil(len(table.learn) / (how.batch - table.golds(how))) * (
         how.epochs or 0
     )
@@ -121,6 +121,7 @@ class Table:
 
     @staticmethod
     def of(model: Classifier, lesson: Lesson) -> Table:
+        """The lesson's rows as this model reads them."""
         every: list[Labeled] = [*lesson.gold, *lesson.easy, *lesson.hard]
         place = {label: c for c, label in enumerate(model.labels)}
         labels = torch.tensor([place[item.label] for item in every])
@@ -229,8 +230,16 @@ class Trail:
 
     @staticmethod
     def late(values: list[float]) -> float:
+        """The mean over the last tenth of the steps."""
         last = values[-max(1, len(values) // 10) :]
         return sum(last) / len(last)
+
+
+def forward(model: nn.Module, rows: Sequence[Row], pad: int, device: torch.device) -> Output:
+    """Logits and features of the rows of a step, in their order."""
+    batches, back = grouped(rows, pad, device)
+    parts = zip(*map(model, batches), strict=True)
+    return Output(*(torch.cat(part)[back] for part in parts))
 
 
 def step_loss(
@@ -238,7 +247,7 @@ def step_loss(
 ) -> Tensor:
     """L = loss(D_r) + lambda · contrast(D_r, D_h) on one batch (Eq. 11)."""
     device = next(model.parameters()).device
-    out = model(collate([table.rows[i] for i in step.rows], pad).to(device))
+    out = forward(model, [table.rows[i] for i in step.rows], pad, device)
     chosen = torch.tensor(step.rows[: step.learn])
     each = how.loss(
         out.logits[: step.learn],

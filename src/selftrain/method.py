@@ -55,10 +55,15 @@ class Tune:
     def __post_init__(self) -> None:
         one = (self.steps is None) != (self.epochs is None)
         require(one, "steps and epochs", (self.steps, self.epochs), "exactly one of them")
-        require((self.steps or self.epochs or 0) >= 1, "steps or epochs", 0, "1 or more")
+        length = self.epochs if self.steps is None else self.steps
+        require((length or 0) >= 1, "steps or epochs", length, "1 or more")
         require(self.batch >= 1, "batch", self.batch, "1 or more")
         require(0 <= self.gold <= 1, "gold", self.gold, "a share from 0 to 1")
         require(self.rate > 0, "rate", self.rate, "a number above 0")
+        if self.head_rate is not None:
+            require(self.head_rate > 0, "head_rate", self.head_rate, "a number above 0")
+        require(self.decay >= 0, "decay", self.decay, "0 or more")
+        require(self.clip > 0, "clip", self.clip, "a number above 0")
         require(0 <= self.warmup <= 1, "warmup", self.warmup, "a share from 0 to 1")
         if self.dropout is not None:
             require(0 <= self.dropout < 1, "dropout", self.dropout, "0 or more and below 1")
@@ -154,5 +159,5 @@ def read(path: Path) -> Method:
         return from_plain(tomllib.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not TOML: {error}") from None

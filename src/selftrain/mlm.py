@@ -46,7 +46,7 @@ class MLMHead(nn.Module):
         self.weight = weight  # [V, E]
         self.bias = bias  # [V]
 
-    def forward(self, hidden: Tensor, words: Tensor) -> Tensor:
+    def forward(self, hidden: Tensor, words: Tensor | slice) -> Tensor:
         """Logits of the given words only: the same numbers, without the rest of the vocabulary."""
         state = self.norm(self.activation(self.dense(hidden)))  # [B, E]
         return nn.functional.linear(state, self.weight[words], self.bias[words])  # [B, W]

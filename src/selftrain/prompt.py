@@ -161,18 +161,29 @@ def _field(piece: Piece, example: Example) -> str:
     return words
 
 
-def _tokenise(texts: Sequence[_Text], tokenizer: Any) -> list[_Tokens]:
+def tokenise(texts: Sequence[str], tokenizer: Any) -> tuple[list[list[int]], list[Any]]:
+    """Token ids of plain texts, without a frame, and where each token stands in its text.
+
+    A "[MASK]" in a user's text is split like any word. SentencePiece models hold their special
+    tokens as whole pieces and find them all the same: there it is an unknown word.
+    """
     encoded = tokenizer(
-        [text.text for text in texts],
+        list(texts),
         add_special_tokens=False,
-        split_special_tokens=True,  # "[MASK]" in a user's text is five plain characters or more
+        split_special_tokens=True,
         return_offsets_mapping=True,
         verbose=False,
     )
-    offsets = encoded["offset_mapping"]
+    special, unknown = set(tokenizer.all_special_ids), tokenizer.unk_token_id
+    ids = [[unknown if i in special else i for i in row] for row in encoded["input_ids"]]
+    return ids, encoded["offset_mapping"]
+
+
+def _tokenise(texts: Sequence[_Text], tokenizer: Any) -> list[_Tokens]:
+    rows, offsets = tokenise([text.text for text in texts], tokenizer)
     return [
         _Tokens(ids, [_owner(end - 1, text.fields) for _, end in where])
-        for ids, where, text in zip(encoded["input_ids"], offsets, texts, strict=True)
+        for ids, where, text in zip(rows, offsets, texts, strict=True)
     ]
 
 
@@ -265,17 +276,11 @@ def check(task: Task, backbone: Reader) -> list[Word]:
     rows: list[Word] = []
     for label in task.labels:
         for word in task.words[label]:
-            ids = tuple(_encode(word, backbone.tokenizer))
-            pieces = tuple(backbone.tokenizer.convert_ids_to_tokens(list(ids)))
-            row = Word(label, word, ids, pieces)
+            ((ids,), _) = tokenise([f" {word.strip()}"], backbone.tokenizer)
+            pieces = backbone.tokenizer.convert_ids_to_tokens(ids)
+            row = Word(label, word, tuple(ids), tuple(pieces))
             rows.append(replace(row, problem=_problem(row, rows, backbone)))
     return rows
-
-
-def _encode(word: str, tokenizer: Any) -> list[int]:
-    encoded = tokenizer(f" {word.strip()}", add_special_tokens=False, split_special_tokens=True)
-    ids: list[int] = encoded["input_ids"]
-    return ids
 
 
 def _problem(row: Word, before: Sequence[Word], backbone: Reader) -> str | None:

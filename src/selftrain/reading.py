@@ -9,7 +9,8 @@ from typing import Any
 
 from selftrain.batches import Row
 from selftrain.data import Example
-from selftrain.prompt import Template, fill, shorten
+from selftrain.errors import ModelError
+from selftrain.prompt import Template, fill, shorten, tokenise
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,13 @@ def frame(tokenizer: Any, *, room: int, types: int) -> Frame:
     pair = tokenizer("a", "a", return_special_tokens_mask=True, return_token_type_ids=True)
     marked = zip(pair["input_ids"], pair["special_tokens_mask"], strict=True)
     runs = [tuple(i for i, _ in run) for special, run in groupby(marked, lambda m: m[1]) if special]
+    if len(runs) != 3 or tokenizer.pad_token_id is None:
+        raise ModelError(
+            "the tokenizer frames a pair of texts with "
+            f"{len(runs)} runs of special tokens and pads with {tokenizer.pad_token}; "
+            "expected 3 and a token",
+            "use the tokenizer the encoder was trained with, as its authors published it",
+        )
     first, between, last = runs
     typed = types > 1 and 1 in pair["token_type_ids"]
     return Frame(first, between, last, typed, room)
@@ -37,10 +45,10 @@ def frame(tokenizer: Any, *, room: int, types: int) -> Frame:
 
 def plain(examples: Sequence[Example], tokenizer: Any, frame: Frame) -> list[Row]:
     """Rows for a head: the text, or both texts of a pair, cut to the room there is."""
-    texts = _tokenise([example.text for example in examples], tokenizer)
+    texts, _ = tokenise([example.text for example in examples], tokenizer)
     if not any(example.pair is not None for example in examples):
         return [_single(ids, frame) for ids in texts]
-    pairs = _tokenise([example.pair or "" for example in examples], tokenizer)
+    pairs, _ = tokenise([example.pair or "" for example in examples], tokenizer)
     return [_pair(a, b, frame) for a, b in zip(texts, pairs, strict=True)]
 
 
@@ -83,10 +91,3 @@ def _pair(a: list[int], b: list[int], frame: Frame) -> Row:
     closing = (*b[:keep_b], *frame.last)
     types = (0,) * len(opening) + (1,) * len(closing) if frame.typed else None
     return Row(opening + closing, types, cut=len(a) + len(b) - keep_a - keep_b)
-
-
-def _tokenise(texts: list[str], tokenizer: Any) -> list[list[int]]:
-    # Special tokens are split: a "[SEP]" in a user's text is ordinary text.
-    encoded = tokenizer(texts, add_special_tokens=False, split_special_tokens=True, verbose=False)
-    ids: list[list[int]] = encoded["input_ids"]
-    return ids

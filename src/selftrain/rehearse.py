@@ -1,0 +1,73 @@
+"""What can be known before anything is trained or written: errors now rather than in an hour.
+
+Every model of the method is built once, so a template, a label word, a missing MLM head or a
+layer that is not there is found here, and so is a teacher without dropout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from itertools import chain, islice
+
+from selftrain.backbone import Backbone, dropout_rates
+from selftrain.classifier import Classifier
+from selftrain.data import Example, Split
+from selftrain.errors import ModelError
+from selftrain.loop import fresh
+from selftrain.method import Method
+from selftrain.task import Task
+
+LOOKED_AT = 1_000  # texts tokenised to see whether they fit: enough to tell, and done at once
+
+
+def rehearse(task: Task, split: Split, method: Method, backbone: Backbone) -> list[str]:
+    """Raise what would end the run later; return, as sentences, what the user should know."""
+    models = [fresh(task, how, backbone, seed=0) for how in (method.teacher, *method.student)]
+    # Line 13: the student of a round annotates for the next.
+    annotators = models if method.rounds > 1 else models[:1]
+    if method.rounds and method.passes > 1:
+        for model in annotators:
+            check_dropout(model, method.passes)
+    texts = chain((row.example for row in split.labeled), split.unlabeled)
+    return [
+        *dropout_set(models),
+        *texts_cut(models[-1], texts),
+        *(small_pool(split.unlabeled, method) if method.rounds else ()),
+    ]
+
+
+def check_dropout(model: Classifier, passes: int) -> None:
+    """Raise for an annotator whose passes would all agree: it could tell no certainty."""
+    if not any(dropout_rates(model)):
+        raise ModelError(
+            f"`{model.backbone.name}` has no dropout as the method asks for it (dropout = 0), "
+            f"so its {passes} passes would all agree",
+            "leave `dropout` out of the method, or set it to 0.1",
+        )
+
+
+def dropout_set(models: Sequence[Classifier]) -> Iterator[str]:
+    """The rate that was set because the backbone has none and none was asked for."""
+    for rate in {model.dropout_added for model in models} - {None}:
+        name = models[0].backbone.name
+        yield f"`{name}` has no dropout of its own, and certainty needs some: {rate} is set"
+
+
+def texts_cut(model: Classifier, texts: Iterable[Example]) -> Iterator[str]:
+    """How many of the first texts are longer than the model reads."""
+    rows = model.encode(list(islice(texts, LOOKED_AT)))
+    cut = [row for row in rows if row.cut]
+    if cut:
+        longest = max(len(row.ids) for row in cut)
+        yield f"texts cut to the model's length, {longest} tokens: {len(cut)} of {len(rows)} seen"
+
+
+def small_pool(pool: Iterable[Example], method: Method) -> Iterator[str]:
+    """Where the pool has fewer texts than a round asks for."""
+    size = len(pool) if isinstance(pool, Sized) else sum(1 for _ in pool)
+    drawn = size if method.pool == "all" else min(method.pool, size)
+    if method.pool != "all" and size < method.pool:
+        yield f"pool smaller than asked: {size} texts, a round draws {method.pool}; all are taken"
+    wanted, picked = method.select.count, method.select.size(drawn, 1)
+    if wanted is not None and picked < wanted:
+        yield f"pool smaller than asked: N_r is {wanted}, half of the pool is {picked}"

@@ -1,0 +1,72 @@
+"""The tool that gives an encoder an MLM head."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from safetensors import safe_open
+from transformers import AutoModel
+
+from selftrain.backbone import load
+from selftrain.errors import ModelError
+from tiny import TEXTS
+
+TOOL = Path(__file__).parent.parent / "tools" / "train_mlm.py"
+
+
+@pytest.fixture(scope="module")
+def tool() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("train_mlm", TOOL)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    import sys
+
+    sys.modules["train_mlm"] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "text.txt"
+    path.write_text("\n".join(TEXTS * 3), "utf-8")
+    return path
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert", "electra"])
+def test_an_add_on_learns_to_guess_words_and_is_loaded_as_it_was_trained(
+    family: str,
+    tool: ModuleType,
+    text: Path,
+    tmp_path: Path,
+    tiny_folder: Callable[[str], Path],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    base = tmp_path / "base"
+    AutoModel.from_pretrained(tiny_folder(family)).save_pretrained(base)
+    load(tiny_folder(family)).tokenizer.save_pretrained(base)
+    out = tmp_path / "addon"
+    sizes = ["--steps", "30", "--length", "16", "--rank", "4", "--batch", "16", "--rate", "0.02"]
+    score = tool.main([str(base), str(text), "-o", str(out), *sizes])
+    told = capsys.readouterr()
+    before = float(told.err.split("before   validation loss ")[1].split(",")[0])
+    during = float(told.err.split("step 30/30   validation loss ")[1].split(",")[0])
+    assert score.loss < before - 1
+    assert score.loss == pytest.approx(during, abs=0.02)  # half precision, merged
+    assert f"validation loss {score.loss:.3f}" in told.out
+    assert load(out).mlm is not None
+    with safe_open(out / "addon.safetensors", "pt") as file:
+        assert file.metadata()["rank"] == "4"
+
+
+def test_an_encoder_with_a_head_needs_no_add_on(
+    tool: ModuleType, text: Path, tmp_path: Path, tiny_folder: Callable[[str], Path]
+) -> None:
+    with pytest.raises(ModelError, match="has an MLM head already"):
+        tool.main([str(tiny_folder("bert")), str(text), "-o", str(tmp_path / "addon")])
+    assert not (tmp_path / "addon").exists()

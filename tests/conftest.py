@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable
 from functools import cache
@@ -26,6 +27,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def one_thread() -> None:
     """Two workers with two threads each on two cores would be slower than one."""
     torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def imports_are_no_garbage() -> None:
+    """Every fit ends with a full collection; looking through all of torch each time takes longer
+    than the fit itself."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

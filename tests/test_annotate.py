@@ -33,9 +33,7 @@ def equal(one, other) -> bool:
 @pytest.mark.parametrize("reads", ["head", "prompt"])
 def test_votes_are_in_pool_order_whatever_the_lengths(tiny_backbone, monkeypatch, reads):
     """Algorithm 1, line 5: batches go by length, but row i of the votes is row i of the pool."""
-    monkeypatch.setattr(
-        "selftrain.batches.CPU_TOKENS", 64
-    )  # some five rows: many batches, all out of order
+    monkeypatch.setattr("selftrain.batches.CPU_TOKENS", 64)  # some five rows a batch
     model = teacher(tiny_backbone("bert"), reads=reads)
     lengths = [len(row.ids) for row in model.encode(POOL)]
     assert len(set(lengths)) > 3

@@ -141,9 +141,12 @@ def test_the_same_seed_is_the_same_model_and_no_other_randomness_moves(
     assert not torch.equal(one["head.out.weight"], other["head.out.weight"])
 
 
-def test_answers_come_in_the_order_of_the_examples(tiny_backbone: Backbones) -> None:
+def test_answers_come_in_the_order_of_the_examples(
+    tiny_backbone: Backbones, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("selftrain.batches.CPU_TOKENS", 16)  # several groups, out of order
     model = head(tiny_backbone("bert"))
-    together = model.probabilities(ROWS, budget=16)
+    together = model.probabilities(ROWS)
     assert together.dtype == torch.float32
     torch.testing.assert_close(together.sum(1), torch.ones(3))
     for row, answer in zip(ROWS, together, strict=True):
@@ -317,3 +320,11 @@ def test_damaged_or_foreign_tensors_are_refused(saved: Path, tiny_backbone: Back
 def test_a_prompt_without_words_or_template_is_an_error(tiny_backbone: Backbones) -> None:
     with pytest.raises(ConfigError, match="no template"):
         build(Task("t", ("a", "b")), tiny_backbone("bert"), Full(), reads="prompt", seed=1)
+
+
+def test_a_template_that_leaves_no_room_is_found_when_the_model_is_built(
+    tiny_backbone: Backbones,
+) -> None:
+    task = replace(TASK, template="{text} " + "it was " * 5 + "{mask} .", max_length=12)
+    with pytest.raises(ConfigError, match="the template alone is 12 tokens"):
+        build(task, tiny_backbone("bert"), Full(), reads="prompt", seed=1)

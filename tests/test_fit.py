@@ -361,6 +361,31 @@ def test_fitting_twice_with_one_seed_gives_the_same_bits(tiny_backbone):
     assert not same(models[0], models[2])
 
 
+def test_dropout_is_on_while_training(tiny_backbone):
+    """The same start, batches and rate; only the dropout rate differs."""
+    models = []
+    for dropout in (None, 0.0):
+        model = build(
+            TASK, tiny_backbone("bert"), Adapter(width=4), reads="head", dropout=dropout, seed=1
+        )
+        fit(model, LESSON, STUDENT, seed=1, on=MACHINE)
+        models.append(model)
+    assert not same(*models)
+
+
+def test_the_rate_follows_its_schedule(tiny_backbone, monkeypatch):
+    asked = []
+
+    def watched(total, warmup):
+        factor = slope(total, warmup)
+        return lambda step: asked.append((step, total, warmup)) or factor(step)
+
+    monkeypatch.setattr("selftrain.fit.slope", watched)
+    how = replace(STUDENT, steps=4, warmup=0.25)
+    fit(new(tiny_backbone("bert"), how), LESSON, how, seed=1, on=MACHINE)
+    assert sorted(set(asked)) == [(step, 4, 0.25) for step in range(5)]
+
+
 @pytest.mark.parametrize(
     ("lesson", "how", "expected"),
     [
@@ -428,7 +453,8 @@ def test_a_regression_head_answers_as_the_regression_does(tiny_backbone, classes
     task = Task("some", THREE.labels[:classes])
     model = build(task, tiny_backbone("bert"), Full(), reads="head", seed=1)
     items = [Labeled(x, task.labels[i % classes]) for i, x in enumerate(POOL[:12])]
-    features = model.read([item.example for item in items]).features.numpy()
+    features = model.read([item.example for item in items]).features
+    features = (features / features.norm(dim=1).mean()).numpy()  # vectors of length 1 on average
     gold = [task.labels.index(item.label) for item in items]
     start_head(model, items)
     seen = LogisticRegression(max_iter=1000).fit(features, gold)

@@ -202,19 +202,19 @@ def test_a_name_is_needed():
 
 
 def test_a_missing_file_is_an_error(tmp_path):
-    with pytest.raises(ConfigError, match="cannot read .*none.toml: No such file"):
+    with pytest.raises(ConfigError, match=r"cannot read .*none\.toml: No such file"):
         read(tmp_path / "none.toml")
 
 
 def test_a_file_that_is_not_toml_is_an_error(tmp_path):
     path = tmp_path / "bad.toml"
     path.write_text("name = ", encoding="utf-8")
-    with pytest.raises(ConfigError, match="bad.toml is not TOML"):
+    with pytest.raises(ConfigError, match=r"bad\.toml is not TOML"):
         read(path)
 
 
 def test_a_file_that_is_not_text_is_an_error(tmp_path):
     path = tmp_path / "bad.toml"
     path.write_bytes(b'name = "\xff\xfe"')
-    with pytest.raises(ConfigError, match="bad.toml"):
+    with pytest.raises(ConfigError, match=r"bad\.toml is not TOML"):
         read(path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -223,6 +225,11 @@ def test_a_tuning_is_read_by_its_kind() -> None:
         assert parse(plain) == tuning
     with pytest.raises(ValidationError):
         parse({"kind": "magic"})
+
+
+def test_a_tuning_is_read_without_importing_torch() -> None:
+    code = "import sys, selftrain.pel, selftrain.task; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def context_of(model: Classifier) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -24,8 +25,6 @@ def tool() -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    import sys
-
     sys.modules["train_mlm"] = module  # dataclasses look their module up
     spec.loader.exec_module(module)
     return module
@@ -56,7 +55,7 @@ def test_an_add_on_learns_to_guess_words_and_is_loaded_as_it_was_trained(
     told = capsys.readouterr()
     before = float(told.err.split("before   validation loss ")[1].split(",")[0])
     during = float(told.err.split("step 30/30   validation loss ")[1].split(",")[0])
-    assert score.loss < before - 1
+    assert score.loss < before - 0.5
     assert score.loss == pytest.approx(during, abs=0.02)  # half precision, merged
     assert f"validation loss {score.loss:.3f}" in told.out
     assert load(out).mlm is not None

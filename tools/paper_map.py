@@ -57,7 +57,7 @@ LINES = {
 NUMBERS = r"\d+(?:-\d+)?(?:(?:, | and )\d+(?:-\d+)?)*"
 EQUATION = re.compile(rf"\bEqs?\. ({NUMBERS})")
 LINE = re.compile(
-    rf"(?:^#\s*|\(|Algorithm 1, )lines? ({NUMBERS})(?=\)|:|;|\.|\s*$| of Algorithm 1)", re.MULTILINE
+    rf"(?:^#\s*|\(|Algorithm 1, )lines? ({NUMBERS})(?=[),:;.]|\s*$| of Algorithm 1)", re.MULTILINE
 )
 
 

@@ -19,13 +19,13 @@ from pathlib import Path
 import torch
 from peft import LoraConfig, inject_adapter_in_model
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from selftrain.backbone import Backbone, load
-from selftrain.errors import DataError, ModelError, SelftrainError
+from selftrain.errors import ConfigError, DataError, ModelError, SelftrainError
 from selftrain.mlm import HEAD_NAMES, MLMHead, fresh_head
 from selftrain.prompt import tokenise
 from selftrain.reading import frame
@@ -96,7 +96,7 @@ def validate(encoder: nn.Module, head: MLMHead, rows: Tensor, backbone: Backbone
     """Loss and accuracy with 15 % masked, the same places every time."""
     draw = torch.Generator().manual_seed(0)
     loss = right = count = 0.0
-    for batch in rows.split(32):
+    for batch in torch.split(rows, 32):
         hidden, where = masked(batch, backbone, 0.15, draw)
         logits, gold = guesses(encoder, head, hidden, where), batch[where]
         loss += float(F.cross_entropy(logits, gold, reduction="sum"))
@@ -116,10 +116,13 @@ def open_up(backbone: Backbone, rank: int) -> list[nn.Parameter]:
     inject_adapter_in_model(
         LoraConfig(r=rank, lora_alpha=rank, target_modules=linears), encoder, adapter_name="addon"
     )
-    moving = []
-    for name, parameter in encoder.named_parameters():
-        if name.startswith(inside) and (".lora_" in name or parameter.ndim == 1):
-            moving.append(parameter.requires_grad_(True))
+    moving = [
+        parameter
+        for name, parameter in encoder.named_parameters()
+        if name.startswith(inside) and (".lora_" in name or parameter.ndim == 1)
+    ]
+    for parameter in moving:
+        parameter.requires_grad_(True)
     return moving
 
 
@@ -142,8 +145,7 @@ def train(backbone: Backbone, head: MLMHead, rows: Tensor, held_out: Tensor, how
     optimizer = torch.optim.AdamW(moving, lr=how.rate, betas=(0.9, 0.98), weight_decay=0.01)
     decay = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, total_iters=how.steps)
     draw = torch.Generator().manual_seed(how.seed)
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
-    with Progress(*columns, console=say) as progress:
+    with Progress(console=say) as progress:
         bar = progress.add_task("training", total=how.steps)
         for number, batch in enumerate(steps(rows, how), start=1):
             hidden, where = masked(batch, backbone, how.masked, draw)
@@ -181,12 +183,16 @@ def main(arguments: Sequence[str] | None = None) -> Score:
         parser.add_argument(f"--{name}", type=type(value), default=value)
     given = parser.parse_args(arguments)
     how = Settings(**{name: getattr(given, name) for name in vars(Settings())})
+    if given.out.exists():
+        raise ConfigError(f"`{given.out}` exists already", "name a new folder")
+    torch.manual_seed(how.seed)
     backbone = load(given.backbone)
     if backbone.mlm is not None:
         raise ModelError(f"`{given.backbone}` has an MLM head already", "use it as it is")
     rows = chunks(given.texts, backbone, how.length)
-    rows = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(how.seed))]
-    held_out, rows = rows[: max(10, len(rows) // 50)], rows[max(10, len(rows) // 50) :]
+    held = max(10, len(rows) // 50)
+    rows = rows[torch.randperm(len(rows))]
+    held_out, rows = rows[:held], rows[held:]
     say.print(f"{len(rows)} rows of {how.length} tokens, {len(held_out)} held out")
     head = fresh_head(backbone.encoder, backbone.family)
     say.print(f"before   {validate(backbone.encoder, head, held_out, backbone)}")

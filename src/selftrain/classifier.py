@@ -13,7 +13,7 @@ from selftrain import backbone as backbones
 from selftrain import card as cards
 from selftrain import reading
 from selftrain.backbone import FALLBACK_DROPOUT, Backbone, dropout_rates, set_dropout, twin
-from selftrain.batches import Batch, Row, by_length, collate
+from selftrain.batches import Batch, Row, grouped
 from selftrain.card import Card, Source
 from selftrain.data import Example
 from selftrain.errors import ModelError, require
@@ -34,7 +34,7 @@ class Output(NamedTuple):
 
 
 class Head(nn.Module):
-    """Features to logits: one Linear, or dense, tanh and a Linear."""
+    """Features to logits: one Linear, or dense, tanh and a Linear (Eq. 6)."""
 
     def __init__(self, width: int, classes: int, shape: Literal["linear", "dense"], rate: float):
         super().__init__()
@@ -56,7 +56,7 @@ class Head(nn.Module):
 
 
 class Verbalizer(nn.Module):
-    """The hidden state at the mask to logits, through the pretrained MLM head and label words."""
+    """The hidden state at the mask to logits: pretrained MLM head, label words (Eq. 7)."""
 
     ids: Tensor  # [W], the label words of all classes, class by class
 
@@ -106,6 +106,7 @@ class Classifier(nn.Module):
         )
         self._frame = reading.frame(backbone.tokenizer, room=room, types=backbone.segments)
         self._template = None if self.head is not None else template_of(card.task)
+        self.encode([Example("", "", "")])  # a template that leaves no room is found out here
         self.eval()
 
     @property
@@ -173,26 +174,20 @@ class Classifier(nn.Module):
         return (hidden * weight).sum(1) / weight.sum(1)
 
     @torch.no_grad()
-    def read(self, examples: Sequence[Example], *, budget: int = 4096) -> Output:
+    def read(self, examples: Sequence[Example]) -> Output:
         """Logits [N, C] and features [N, D] with dropout off, in the order of the examples."""
-        rows = self.encode(examples)
         was_training = self.training
         self.eval()
-        order: list[int] = []
-        parts: list[Output] = []
-        for indices in by_length([len(row.ids) for row in rows], budget):
-            batch = collate([rows[i] for i in indices], self.pad).to(self.offset.device)
-            order += indices
-            parts.append(self(batch))
+        batches, back = grouped(self.encode(examples), self.pad, self.offset.device)
+        parts = [self(batch) for batch in batches]
         self.train(was_training)
-        back = torch.tensor(order).argsort()
         return Output(*(torch.cat(part).float().cpu()[back] for part in zip(*parts, strict=True)))
 
-    def probabilities(self, examples: Sequence[Example], *, budget: int = 4096) -> Tensor:
+    def probabilities(self, examples: Sequence[Example]) -> Tensor:
         """Class probabilities [N, C] with dropout off, in the order of the examples."""
         if not examples:
             return torch.zeros(0, len(self.labels))
-        return self.read(examples, budget=budget).logits.softmax(1)
+        return self.read(examples).logits.softmax(1)
 
     def trainable(self) -> dict[str, nn.Parameter]:
         """The parameters that move, by name; those of a head start with ``head.``."""

@@ -4,6 +4,7 @@ backbone = "minilm"          # and revision, for one from the hub
 preset = "laptop"
 seed = 12
 shots = 16                   # learn from this many rows a class, drawn by seed
+threads = 2                  # and device: where it runs, never what comes out
 
 [columns]                    # text, pair, label, id
 text = "review"
@@ -39,6 +40,8 @@ KINDS = {
     "preset": str,
     "seed": int,
     "shots": int,
+    "device": str,
+    "threads": int,
     "columns": dict,
     "task": dict,
     "method": dict,
@@ -59,6 +62,8 @@ class Config:
     preset: str = "laptop"
     seed: int = 12
     shots: int | None = None
+    device: str | None = None
+    threads: int | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     task: Plain = field(default_factory=dict)
     method: Plain = field(default_factory=dict)
@@ -126,7 +131,9 @@ def given(flags: Plain) -> dict[str, Any]:
     >>> given({"seed": None, "method": {"name": None, "rounds": 2}})
     {'method': {'rounds': 2}}
     """
-    kept = {key: given(value) if isinstance(value, Mapping) else value for key, value in flags.items()}
+    kept = {
+        key: given(value) if isinstance(value, Mapping) else value for key, value in flags.items()
+    }
     return {key: value for key, value in kept.items() if value is not None}
 
 

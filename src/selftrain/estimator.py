@@ -8,39 +8,69 @@ model.predict(["a fine film"])
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+import sys
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from selftrain.data import Example, Labeled, Notes, make_split, uid_of
-from selftrain.errors import DataError
+from selftrain.columns import name_of
+from selftrain.data import Example, Labeled, Notes, Split, is_empty, make_split, uid_of
+from selftrain.disk import refusals, replacing
+from selftrain.errors import DataError, ModelError, RunError
+from selftrain.runs import MANIFEST
 
 if TYPE_CHECKING:
     from selftrain.classifier import Classifier
     from selftrain.loop import Round
 
+Texts = Iterable[str] | Iterable[tuple[str, str]]
+FACTS = "estimator.json"
+LARGEST_FACTS = 1_000_000  # bytes
+
 
 class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A text classifier from a few labels and many unlabelled texts.
 
-    Texts are strings, or pairs of strings. Unlabelled texts come as ``unlabelled=``, or in
-    ``X`` with a label of None. Parameters are those of ``selftrain fit``.
+    Texts are strings, or pairs of strings. Unlabelled texts come as ``unlabelled=``, or in ``X``
+    with a label of None or NaN. Labels may be of any kind that can be sorted, and come back as
+    they were given. Parameters are those of ``selftrain fit``; ``changes`` is its method table.
+
+    After ``fit``: ``classes_``, ``model_``, ``rounds_`` (what each round gave), and ``notes_``
+    (what was put right, counted; said as warnings too).
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "method": [str],
+        "preset": [StrOptions({"laptop", "paper"})],
+        "backbone": [str, Path, None],
+        "rounds": [Interval(Integral, 0, None, closed="left"), None],
+        "changes": [Mapping, None],
+        "template": [str, None],
+        "words": [Mapping, None],
+        "seed": [Integral],
+        "device": [StrOptions({"cpu", "cuda", "mps"}), None],
+        "threads": [Interval(Integral, 1, None, closed="left"), None],
+        "verbose": ["boolean"],
+    }
 
     def __init__(
         self,
         method: str = "upet-head-adapter",
         *,
         preset: str = "laptop",
-        backbone: str | None = None,
+        backbone: str | Path | None = None,
         rounds: int | None = None,
         changes: Mapping[str, Any] | None = None,
         template: str | None = None,
-        words: Mapping[str, str] | None = None,
+        words: Mapping[Any, str] | None = None,
         seed: int = 12,
         device: str | None = None,
         threads: int | None = None,
@@ -60,82 +90,179 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def fit(
         self,
-        X: Iterable[str | tuple[str, str]],  # noqa: N803  (scikit-learn's name)
-        y: Iterable[object],
-        unlabelled: Iterable[str | tuple[str, str]] = (),
+        X: Texts,  # noqa: N803  (scikit-learn's name)
+        y: Iterable[Any],
+        unlabelled: Texts | None = None,
     ) -> SelfTrainingClassifier:
         """Learn from labelled texts, and from those labelled None or given as unlabelled."""
         from selftrain.backbone import load
-        from selftrain.config import method_of
+        from selftrain.config import backbone_for, given, method_of
         from selftrain.loop import self_train
         from selftrain.machine import Machine
+        from selftrain.rehearse import rehearse
         from selftrain.report import line_of
-        from selftrain.task import from_labels
+        from selftrain.task import Task
 
-        texts, labels = list(X), list(y)
-        if len(texts) != len(labels):
-            raise DataError(f"{len(texts)} texts have {len(labels)} labels; expected one for each")
-        rows = examples_of(texts)
-        gold = [
-            Labeled(row, str(label))
-            for row, label in zip(rows, labels, strict=True)
-            if not missing(label)
-        ]
-        pool = [row for row, label in zip(rows, labels, strict=True) if missing(label)]
+        self._validate_params()
         notes = Notes()
-        split = make_split(gold, [*pool, *examples_of(unlabelled)], notes=notes)
-        names = {str(label): label for label in labels if not missing(label)}
+        labels = list(y)
+        classes = classes_of(labels)
+        split = split_of(examples_of(X), labels, examples_of(unlabelled or ()), notes)
         pair = split.labeled[0].example.pair is not None
-        task = from_labels(names, pair=pair).changed(
-            {"template": self.template, "words": self.words or {}}
-        )
-        chosen = method_of(self.method, self.preset, self.changes or {}, self.rounds)
-        backbone = load(self.backbone or ("minilm-mlm" if chosen.prompts else "minilm"))
+        words = {name_of(label): word for label, word in (self.words or {}).items()}
+        task = Task("task", tuple(map(name_of, classes)), pair=pair)
+        task = task.changed({"template": self.template, "words": words})
+        asked = {**(self.changes or {}), **given({"name": self.method, "rounds": self.rounds})}
+        method = method_of(asked, self.preset)
+        backbone = load(self.backbone or backbone_for(method))
         on = Machine(device=self.device, threads=self.threads)
-        self.rounds_: list[Round] = []
-        for round_ in self_train(task, split, chosen, backbone=backbone, seed=self.seed, on=on):
+        said = [f"{what}: {count}" for what, count in notes]
+        for note in (*said, *rehearse(task, split, method, backbone)):
+            warnings.warn(note, stacklevel=2)
+        rounds: list[Round] = []
+        for round_ in self_train(task, split, method, backbone=backbone, seed=self.seed, on=on):
             if self.verbose:
-                print(line_of(round_, chosen.rounds))
-            self.rounds_.append(round_)
+                print(line_of(round_, method.rounds), file=sys.stderr)
+            rounds.append(round_)
         self.notes_ = dict(notes)
-        self.model_: Classifier = [r.model for r in self.rounds_ if r.accepted][-1]
-        self.classes_ = np.asarray([names[label] for label in self.model_.labels])
+        self.rounds_ = rounds
+        self.model_: Classifier = [round_.model for round_ in rounds if round_.accepted][-1]
+        self.classes_ = np.asarray(classes)
         return self
 
-    def predict_proba(self, X: Iterable[str | tuple[str, str]]) -> Any:  # noqa: N803
+    def predict_proba(self, X: Texts) -> Any:  # noqa: N803
         """The probability of each class, [N, C], in the order of ``classes_``."""
         check_is_fitted(self, "model_")
-        return self.model_.probabilities(examples_of(X)).double().numpy()
+        examples = examples_of(X)
+        if any((example.pair is not None) != self.model_.task.pair for example in examples):
+            expected = "pairs of strings" if self.model_.task.pair else "strings"
+            raise DataError(f"the model was trained on {expected}", f"give a list of {expected}")
+        return self.model_.probabilities(examples).double().numpy()
 
-    def predict(self, X: Iterable[str | tuple[str, str]]) -> Any:  # noqa: N803
+    def predict(self, X: Texts) -> Any:  # noqa: N803
         """The most probable label of each text."""
-        return self.classes_[self.predict_proba(X).argmax(1)]
+        best = self.predict_proba(X).argmax(1)
+        return self.classes_[best]
 
     def save(self, folder: str | Path) -> None:
-        """Write the model: its label names, its trained tensors, and which backbone it needs."""
+        """Write the model to a new folder: labels, trained tensors, which backbone it needs."""
         check_is_fitted(self, "model_")
-        self.model_.save(Path(folder))
+        place = Path(folder)
+        with refusals(place, "write"):
+            if place.exists() and any(place.iterdir()):
+                raise RunError(f"{place} is not empty", "choose a new folder")
+            place.parent.mkdir(parents=True, exist_ok=True)
+        facts = {"params": self.get_params(), "classes": self.classes_.tolist()}
+        with replacing(place) as here:
+            self.model_.save(here)
+            (here / FACTS).write_text(json.dumps(facts, indent=2, default=str) + "\n", "utf-8")
 
     @classmethod
     def load(cls, folder: str | Path) -> SelfTrainingClassifier:
-        """A fitted classifier from a saved model; its labels are strings."""
+        """A fitted classifier, from what ``save`` wrote or from a run of ``selftrain fit``."""
+        from selftrain import runs
         from selftrain.classifier import Classifier
 
-        self = cls()
-        self.model_ = Classifier.load(Path(folder))
-        self.classes_ = np.asarray(self.model_.labels)
+        place = Path(folder)
+        is_run = (place / MANIFEST).exists()
+        model = runs.load(place) if is_run else Classifier.load(place)
+        params, classes = read_facts(place / FACTS, model.labels)
+        self = cls(**params)
+        self.model_, self.classes_ = model, np.asarray(classes)
         return self
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array = tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
 
-def examples_of(texts: Iterable[str | tuple[str, str]]) -> list[Example]:
-    """Strings, or pairs of strings, as examples."""
-    found = []
-    for text in texts:
-        first, second = (text, None) if isinstance(text, str) else text
-        found.append(Example(uid_of(first, second), first, second))
-    return found
+
+# ── texts and labels as people have them ─────────────────────────────────────────────────────
+
+
+def split_of(
+    examples: Sequence[Example], labels: Sequence[Any], more: Sequence[Example], notes: Notes
+) -> Split:
+    """What a run may see: rows with a label, and the pool of those without."""
+    if len(examples) != len(labels):
+        raise DataError(
+            f"{len(examples)} texts have {len(labels)} labels; expected one for each",
+            "fit(texts, labels, unlabelled=pool)",
+        )
+    gold, pool = [], []
+    for number, (example, label) in enumerate(zip(examples, labels, strict=True), 1):
+        if missing(label):
+            pool.append(example)
+        elif is_empty(example):
+            raise DataError(f"text {number} is empty, and labelled {label!r}", "leave it out")
+        else:
+            gold.append(Labeled(example, name_of(label)))
+    if not (pool or more):
+        raise DataError(
+            "there are no unlabelled texts to learn from",
+            "fit(texts, labels, unlabelled=pool), or give some texts the label None",
+        )
+    split = make_split(gold, [*pool, *more], notes=notes)
+    notes.counts.pop("numeric labels kept as strings", None)  # here they come back as numbers
+    return split
+
+
+def examples_of(texts: Texts) -> list[Example]:
+    """Strings, or pairs of strings, as examples; two columns of a frame or an array are a pair."""
+    if isinstance(texts, str):
+        raise DataError(f"texts are one string, {texts!r:.40}; expected a list", "[text]")
+    rows = texts.itertuples(index=False) if hasattr(texts, "itertuples") else texts
+    return [example_of(number, row) for number, row in enumerate(rows, 1)]
+
+
+def example_of(number: int, row: object) -> Example:
+    """One string, or a pair of them, as an example."""
+    sides = tuple(row) if isinstance(row, tuple | list | np.ndarray) else (row,)
+    if len(sides) not in (1, 2) or not all(isinstance(side, str) for side in sides):
+        raise DataError(
+            f"text {number} is {row!r:.40}; expected a string, or a pair of strings",
+            'fit(["a fine film", …], labels)',
+        )
+    plain = tuple(map(str, sides))  # numpy has a kind of string of its own
+    return Example(uid_of(*plain), *plain)
+
+
+def classes_of(labels: Iterable[Any]) -> list[Any]:
+    """The labels seen, sorted, each once, as they were given."""
+    try:
+        classes = sorted({label for label in labels if not missing(label)})
+    except TypeError as error:
+        raise DataError(
+            f"the labels cannot be sorted: {error}", "give all of them as strings"
+        ) from None
+    names = [name_of(label) for label in classes]
+    if "" in names or len(set(names)) < len(names):
+        raise DataError(f"the labels {classes} do not differ by name", "give each class a name")
+    return classes
 
 
 def missing(label: object) -> bool:
-    """Whether a label says "none": None, or NaN as data frames have it."""
-    return label is None or (isinstance(label, float) and label != label)
+    """Whether a label says "none": None, or what stands for it in arrays and data frames."""
+    try:
+        return label is None or bool(label != label)  # noqa: PLR0124  (NaN is not itself)
+    except TypeError:  # pandas' own NA refuses to be true or false
+        return True
+
+
+def read_facts(path: Path, labels: Sequence[str]) -> tuple[dict[str, Any], list[Any]]:
+    """Parameters, and labels as they were given; strings where a model was saved without them."""
+    if not path.exists():
+        return {}, list(labels)
+    try:
+        if path.stat().st_size > LARGEST_FACTS:
+            raise ValueError("it is too large")
+        facts = json.loads(path.read_text("utf-8"))
+        params, classes = dict(facts["params"]), list(facts["classes"])
+        if not params.keys() <= SelfTrainingClassifier().get_params().keys():
+            raise ValueError("it has unknown parameters")
+        if [name_of(label) for label in classes] != list(labels):
+            raise ValueError("its classes are not those of the model")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(f"{path} cannot be read: {error}", "copy the folder again") from None
+    return params, classes

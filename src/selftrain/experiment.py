@@ -23,11 +23,15 @@ from selftrain.loop import Round, self_train
 from selftrain.machine import Machine
 from selftrain.method import Method
 from selftrain.report import MAJORITY
-from selftrain.runs import LOCK, Manifest, Run
+from selftrain.runs import LOCK, MANIFEST, ROUNDS, Manifest, Run
 from selftrain.task import Task
 
 FROZEN = "frozen encoder + logistic regression"
 FINAL = "final"
+
+
+def unheard(_note: str) -> None:
+    """Where nobody wants to be told."""
 
 
 def train(
@@ -39,16 +43,16 @@ def train(
     backbone: Backbone,
     seed: int,
     on: Machine,
-    say: Callable[[str], object] = lambda note: None,
+    say: Callable[[str], object] = unheard,
 ) -> Iterator[Round]:
     """Self-training with every round on disk before it is handed on; goes on where it stopped.
 
     Rounds already in the folder are handed on first. ``say`` is told, before any round, what is
-    found there. A folder that was not there before is gone after an error, unless it holds a
-    round by then.
+    found there. After an error the folder is as it was before, unless it holds a round by then.
     """
     manifest = Manifest.of(task, split, method, backbone=backbone, seed=seed, on=on)
     made = [place for place in (folder, *folder.parents) if not place.exists()]
+    keep = (folder / MANIFEST).exists()
     try:
         with Run.start(folder, manifest) as run:
             done = run.done(backbone)
@@ -59,10 +63,11 @@ def train(
                 task, split, method, backbone=backbone, seed=seed, done=done, on=on
             ):
                 run.save(round_)
-                made = []
+                keep = True
                 yield round_
     except BaseException:
-        discard(made)
+        if not keep:
+            discard(folder, made)
         raise
 
 
@@ -74,14 +79,13 @@ def standing(folder: Path, done: Sequence[Round], method: Method) -> Iterator[st
         yield f"{folder} goes on after round {done[-1].number}"
 
 
-def discard(made: Sequence[Path]) -> None:
-    """Remove folders that were made for a run, the run's own first, unless another writes there."""
-    if not made or not made[0].exists():
-        return
-    with suppress(OSError, Timeout), FileLock(made[0] / LOCK).acquire(blocking=False):
-        remove(made[0])
-        for parent in made[1:]:
-            parent.rmdir()  # of a parent only if nothing else has come into it
+def discard(folder: Path, made: Sequence[Path]) -> None:
+    """Take back a run without a round, and the folders made for it; not while another writes."""
+    with suppress(OSError, Timeout), FileLock(folder / LOCK).acquire(blocking=False):
+        for name in (ROUNDS, MANIFEST, LOCK):
+            remove(folder / name)
+        for place in made:
+            place.rmdir()  # which refuses where something else has come into it
 
 
 # ── scores ───────────────────────────────────────────────────────────────────────────────────

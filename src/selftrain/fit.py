@@ -305,9 +305,11 @@ def start_head(model: Classifier, items: Sequence[Labeled]) -> None:
     from sklearn.linear_model import LogisticRegression
 
     features = model.read([item.example for item in items]).features  # [N, D]
+    # Encoders differ in the length of their vectors; the regression's penalty should not.
+    scale = features.norm(dim=1).mean()
     gold = [model.labels.index(item.label) for item in items]
-    seen = LogisticRegression(max_iter=1000).fit(features.numpy(), gold)
-    weight, bias = torch.from_numpy(seen.coef_), torch.from_numpy(seen.intercept_)
+    seen = LogisticRegression(max_iter=1000).fit((features / scale).numpy(), gold)
+    weight, bias = torch.from_numpy(seen.coef_) / scale, torch.from_numpy(seen.intercept_)
     if len(seen.classes_) == 2:  # one row says it all; two that differ by it say the same
         weight, bias = torch.cat([-weight, weight]) / 2, torch.cat([-bias, bias]) / 2
     out = model.head.out

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import torch
 
+from selftrain.errors import require
 from selftrain.seeds import child
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ T = TypeVar("T")
 Track = Callable[[Iterable[T], str, int], Iterable[T]]
 
 
-def silent(steps: Iterable[T], what: str, total: int) -> Iterable[T]:
+def silent(steps: Iterable[T], _what: str, _total: int) -> Iterable[T]:
     """No progress bar: the steps as they are."""
     return steps
 
@@ -36,11 +37,25 @@ class Machine:
     track: Track[int] = silent
     """Wraps a loop of many steps: gets the steps, what they are, and how many."""
 
+    def __post_init__(self) -> None:
+        if self.device is not None:  # accelerate would quietly take another
+            here = devices()
+            expected = f"what this machine has: {', '.join(here)}"
+            require(self.device in here, "device", self.device, expected, "--device cpu")
+        fine = self.threads is None or self.threads >= 1
+        require(fine, "threads", self.threads, "1 or more", "--threads 2")
+
     def accelerator(self) -> Accelerator:
         """The one Accelerator of this process."""
         if self.threads is not None and self.threads != torch.get_num_threads():
             torch.set_num_threads(self.threads)
         return _accelerator(self.device)
+
+
+def devices() -> list[str]:
+    """What torch can compute on here."""
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    return ["cpu", *(name for name, found in there.items() if found)]
 
 
 @cache

@@ -121,7 +121,10 @@ def _write_csv(delimiter: str, path: Path, names: Sequence[str], rows: Iterable[
 def _write_delimited(
     file: TextIO, names: Sequence[str], rows: Iterable[Answer], delimiter: str = ","
 ) -> None:
-    writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+    # Every text in quotes: left to itself, Python before 3.13 lets a bare carriage return through,
+    # and the rest of that text would begin a row of its own.
+    quoting = csv.QUOTE_NONNUMERIC
+    writer = csv.writer(file, delimiter=delimiter, lineterminator="\n", quoting=quoting)
     writer.writerow(map(_harmless, names))
     writer.writerows(map(_harmless, row) for row in rows)
 

@@ -73,6 +73,9 @@ def parse(template: str, *, pair: bool) -> Template:
         parts = list(string.Formatter().parse(template))
     except ValueError as error:
         raise ConfigError(f"template `{template}` cannot be read: {error}", hint) from None
+    for _, name, *rest in parts:
+        if any(rest):
+            raise ConfigError(f"template `{template}` says more of {{{name}}} than its name", hint)
     names = Counter(name for _, name, _, _ in parts if name is not None)
     for name in (*wanted, *names):
         if names[name] != (name in wanted):

@@ -45,24 +45,31 @@ PAPER = Method(
 LAPTOP = Method(
     name="upet-head-adapter",
     teacher=Tune(
-        changes=Full(), loss=CrossEntropy(), steps=100, batch=16, rate=5e-5, head_rate=1e-3
+        changes=Full(),
+        loss=CrossEntropy(),
+        head_start="regression",
+        steps=60,
+        batch=16,
+        rate=2e-5,
+        head_rate=1e-3,
     ),
     student=(
         Tune(
             changes=Adapter(width=64),
             loss=PHCE(tau=10),
             contrast=EasyHard(weight=0.01, negatives=2, temperature=0.1),
-            steps=120,
-            batch=24,
+            head_start="regression",
+            steps=80,
+            batch=32,
             gold=0.25,
             rate=1e-3,
         ),
     ),
     rounds=3,
-    pool=1024,
-    passes=5,
+    pool=2048,
+    passes=4,
     select=Selection(
-        score=Reliable(alpha=0.4), count=None, shares=(0.25, 0.4, 0.6), how="topk", hard="bottom"
+        score=Reliable(alpha=0.4), count=None, shares=(0.25, 0.35, 0.5), how="topk", hard="bottom"
     ),
 )
 
@@ -80,13 +87,20 @@ def upet(reads: Reads, tuning: str, preset: Preset = "laptop") -> Method:
     """UPET with one of the six students, for example ``upet("prompt", "prefix")``."""
     base = PRESETS[preset]
     changes, rate = TUNINGS[tuning][preset]
-    linear: Literal["linear", "dense"] = "linear" if reads == "prompt" else base.student[0].head
+    student = replace(base.student[0], changes=changes, rate=rate)
     return replace(
         base,
         name=f"upet-{reads}-{tuning}",
-        teacher=replace(base.teacher, reads=reads),
-        student=(replace(base.student[0], reads=reads, changes=changes, rate=rate, head=linear),),
+        teacher=reading(base.teacher, reads),
+        student=(reading(student, reads),),
     )
+
+
+def reading(how: Tune, reads: Reads) -> Tune:
+    """The same tuning by head or by prompt; a prompt has no head to start or to shape."""
+    if reads == "head":
+        return replace(how, reads=reads)
+    return replace(how, reads=reads, head="linear", head_start="random")
 
 
 def fine_tuning(reads: Reads, preset: Preset = "laptop") -> Method:

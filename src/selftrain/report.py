@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -38,13 +38,16 @@ def round_line(number: int, rounds: int, figures: Mapping[str, Any], why: str = 
         if fitted["contrast"] is not None:
             parts.append(f"contrast {fitted['contrast']:.2f}")
         parts.append(f"{count(fitted['tuned'])} of {count(fitted['total'])} trained")
+    if "dev" in figures:
+        parts.append(f"dev {100 * figures['dev']:.1f}")
     parts += [f"{figures['seconds']:.0f} s", why]
     return "   ".join(part for part in parts if part)
 
 
-def line_of(round_: Round, rounds: int) -> str:
-    """The line of a round as the loop yields it."""
-    return round_line(round_.number, rounds, round_.figures, round_.why)
+def line_of(round_: Round, rounds: int, *, dev: float | None = None) -> str:
+    """The line of a round as the loop yields it, with its accuracy on dev rows if there are any."""
+    figures = round_.figures if dev is None else {**round_.figures, "dev": dev}
+    return round_line(round_.number, rounds, figures, round_.why)
 
 
 def count(number: int) -> str:
@@ -59,12 +62,6 @@ def count(number: int) -> str:
 
 
 # ── the closing table ────────────────────────────────────────────────────────────────────────
-
-
-def closing_table(title: str, scores: Scores, seeds: Sequence[int]) -> Table:
-    """Accuracy in percent: a row for each system, a column for each seed, then mean ± sd."""
-    head, *rows = closing_rows(scores, seeds)
-    return table(head, rows, title=title)
 
 
 def markdown(scores: Scores, seeds: Sequence[int]) -> str:
@@ -115,13 +112,19 @@ def learnt(system: str, scores: Scores, seeds: Sequence[int]) -> str:
     return " (not learnt)"
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None) -> Table:
-    """A table for a terminal; the first column is text, the others stand right."""
+def table(
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    title: str | None = None,
+    figures: bool = False,
+) -> Table:
+    """A table for a terminal; where it holds figures, all but its first column stand right."""
     from rich.table import Table
 
     made = Table(title=title, title_justify="left")
     for place, name in enumerate(head):
-        made.add_column(name, justify="right" if place else "left")
+        made.add_column(name, justify="right" if figures and place else "left")
     for row in rows:
         made.add_row(*row)
     return made

@@ -24,7 +24,7 @@ import os
 import platform
 import re
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
@@ -37,7 +37,7 @@ from filelock import FileLock, Timeout
 from pydantic import FiniteFloat, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
-from selftrain.data import Judged, Lesson, Split
+from selftrain.data import Judged, Labeled, Lesson, Split
 from selftrain.disk import refusals, remove, replacing, sync
 from selftrain.errors import RunError
 from selftrain.fewshot import fingerprint
@@ -83,7 +83,7 @@ class Manifest:
     method: dict[str, Any]
     seed: int
     data: dict[str, str]
-    """Fingerprints of the labelled rows, the dev rows and the pool."""
+    """Fingerprints of the labelled rows and their order, the dev rows, and the pool."""
     backbone: Base
     versions: dict[str, str]
     threads: int
@@ -113,6 +113,7 @@ class Manifest:
             seed=seed,
             data={
                 "labelled": fingerprint(split.labeled),
+                "order of labelled": _order(split.labeled),
                 "dev": fingerprint(split.dev),
                 "pool": fingerprint(split.unlabeled),
             },
@@ -135,6 +136,15 @@ class Manifest:
     def machine(self) -> dict[str, Any]:
         """What may differ when a run goes on, at the price of the last bits."""
         return {**self.versions, "threads": self.threads}
+
+
+def _order(labelled: Sequence[Labeled]) -> str:
+    """Names an order of rows: batches are drawn by place, so another order is another result.
+
+    Of a pool and of dev rows the order decides nothing.
+    """
+    uids = json.dumps([row.example.uid for row in labelled])
+    return hashlib.sha256(uids.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +329,11 @@ def load(folder: str | Path, number: int | None = None) -> Classifier:
 def history(folder: str | Path) -> list[dict[str, Any]]:
     """What is known of each round, in order: the contents of its ``round.json``."""
     return [asdict(record) for record in _records(Path(folder))]
+
+
+def check_place(folder: str | Path) -> None:
+    """Raise unless a run may begin in this folder, or go on in it."""
+    _existing(Path(folder))
 
 
 def read_manifest(folder: str | Path) -> Manifest:

@@ -1,0 +1,71 @@
+"""The command line: words and exit codes only.
+
+stdout carries data, stderr talk. Heavy rooms are imported inside the commands, so that help is
+instant and a bad path or column is reported before torch is loaded. Exit codes: 0 done, 1 an error
+with a hint, 2 a command that cannot be read, 130 stopped with Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, NoReturn
+
+import typer
+
+from selftrain.cli.answer import evaluate, predict
+from selftrain.cli.demo import demo
+from selftrain.cli.fit import fit
+from selftrain.cli.look import check, doctor, methods
+from selftrain.cli.talk import say
+from selftrain.errors import ConfigError, SelftrainError
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+for command in (demo, fit, predict, evaluate, methods, check, doctor):
+    app.command()(command)
+
+STOPPED = 130  # what a shell says of a program ended by Ctrl-C; typer's too
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run a command; our own errors become one line and a hint, anything else shows its trace."""
+    try:
+        code = app(arguments, prog_name="selftrain", standalone_mode=False)
+    except SelftrainError as error:
+        fail(error.message, error.hint or usual_hint(error), 1)
+    except typer.TyperException as error:
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context else "selftrain"
+        fail(error.format_message(), f"{command} --help", 2)
+    if code == STOPPED:
+        say("stopped")
+    sys.exit(code or 0)
+
+
+def fail(problem: str, hint: str, code: int) -> NoReturn:
+    """Say what went wrong and what to try."""
+    say(f"error: {problem}")
+    say("")
+    say(f"hint: {hint}")
+    sys.exit(code)
+
+
+def usual_hint(error: SelftrainError) -> str:
+    """What to try where the error itself knows nothing better."""
+    if isinstance(error, ConfigError):
+        return "see the entries of a method and their values: selftrain methods --json"
+    return "selftrain --help"
+
+
+@app.callback(invoke_without_command=True)
+def top(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """A text classifier you can check, from a few labels and many unlabelled texts."""
+    if version:
+        from importlib.metadata import version as version_of
+
+        print(version_of("selftrain"))
+    elif context.invoked_subcommand is None:
+        print(context.get_help())

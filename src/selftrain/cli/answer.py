@@ -1,0 +1,149 @@
+"""``selftrain predict`` and ``selftrain evaluate``: a run's answers, and how good they are."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from selftrain.cli import options
+from selftrain.cli.talk import Watch, show_json, show_scores, warn
+from selftrain.errors import DataError, require
+
+if TYPE_CHECKING:
+    from selftrain.classifier import Classifier
+    from selftrain.data import Example
+    from selftrain.machine import Machine
+
+
+def predict(
+    run: options.RunFolder,
+    texts: Annotated[Path, typer.Argument(help="Texts to label: CSV, TSV, JSONL or Parquet.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="CSV, TSV, JSONL or Parquet, by its name; without it CSV on stdout.",
+        ),
+    ] = None,
+    passes: Annotated[
+        int, typer.Option(metavar="T", help="Dropout passes that measure the certainty.")
+    ] = 10,
+    with_text: Annotated[
+        bool, typer.Option("--with-text", help="Repeat each text beside its answer.")
+    ] = False,
+    text: options.TextColumn = None,
+    pair: options.PairColumn = None,
+    id_: options.IdColumn = None,
+    device: options.Device = None,
+    threads: options.Threads = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON lines instead of CSV.")
+    ] = False,
+) -> None:
+    """Label new texts: label, probability of each class, certainty.
+
+    selftrain predict run new.csv -o answers.csv
+
+    There is one answer for each row, in order.
+    Certainty is 1 where dropout passes fully agree.
+    """
+    from selftrain.data import Columns, Notes, read_texts
+
+    require(passes >= 1, "--passes", passes, "1 or more", "--passes 10")
+    notes = Notes()
+    # Rows that run down a terminal are their own sign of life; a bar would be torn by them.
+    with Watch(quiet=out is None and sys.stdout.isatty()) as watch:
+        with watch.busy("reading"):
+            table = read_texts(texts, Columns(text=text, pair=pair, id=id_), notes=notes)
+            check_fits(run, table.examples)
+        warn(notes)
+        model, on = loaded(run, table.examples, watch, device, threads)
+
+        from selftrain.predict import answers, columns
+        from selftrain.predict import predict as write
+
+        if as_json and out is None:
+            names = columns(model, table, texts=with_text)
+            for row in answers(model, table, passes=passes, on=on, texts=with_text):
+                print(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False))
+        else:
+            write(model, table, out, passes=passes, on=on, texts=with_text)
+
+
+def evaluate(
+    run: options.RunFolder,
+    test: Annotated[Path, typer.Argument(help="Labelled texts the model has never seen.")],
+    text: options.TextColumn = None,
+    pair: options.PairColumn = None,
+    label: options.LabelColumn = None,
+    id_: options.IdColumn = None,
+    device: options.Device = None,
+    threads: options.Threads = None,
+    as_json: options.Json = False,
+) -> None:
+    """Score a run on labelled texts: accuracy, F1, calibration.
+
+    selftrain evaluate run test.csv
+    """
+    from selftrain.data import Columns, Notes, read_labelled
+
+    notes = Notes()
+    with Watch() as watch:
+        with watch.busy("reading"):
+            columns = Columns(text=text, pair=pair, label=label, id=id_)
+            rows = read_labelled(test, columns, notes=notes)
+            examples = [row.example for row in rows]
+            check_fits(run, examples)
+        warn(notes)
+        model, on = loaded(run, examples, watch, device, threads)
+
+        from selftrain.evaluate import evaluate as score
+        from selftrain.experiment import Watched
+
+        scores = score(Watched(model, on), rows)
+    if as_json:
+        show_json(scores)
+    else:
+        show_scores(scores, str(test))
+
+
+def check_fits(run: Path, examples: Sequence[Example]) -> None:
+    """Raise where a run was trained on pairs and the rows are single texts, or the reverse."""
+    from selftrain.runs import read_manifest
+
+    wanted = bool(read_manifest(run).task.get("pair"))
+    given = any(example.pair is not None for example in examples)
+    if examples and given != wanted:
+        kinds = ("single texts", "pairs of texts")
+        raise DataError(
+            f"{run} was trained on {kinds[wanted]}, these rows are {kinds[given]}",
+            "name the columns: --text COLUMN" + " --pair COLUMN" * wanted,
+        )
+
+
+def loaded(
+    run: Path,
+    examples: Sequence[Example],
+    watch: Watch,
+    device: str | None,
+    threads: int | None,
+) -> tuple[Classifier, Machine]:
+    """The model of a run, on the machine that is to answer; says how many texts it will cut."""
+    with watch.busy("loading"):
+        from selftrain.runs import load
+
+        model = load(run)  # first: a damaged run is found before torch is loaded
+
+        from selftrain.machine import Machine
+        from selftrain.rehearse import texts_cut
+
+        on = Machine(device=device, threads=threads, track=watch.track)
+        warn(texts_cut(model, examples))
+        return model.to(on.accelerator().device), on

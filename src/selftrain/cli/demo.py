@@ -1,0 +1,142 @@
+"""``selftrain demo``: see it work on sentences that are fetched once."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from selftrain.cli import inputs, options
+from selftrain.cli.fit import followed
+from selftrain.cli.talk import Watch, say, show, show_json, warn
+from selftrain.errors import ConfigError, require
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from selftrain.config import Config
+    from selftrain.data import Labeled
+    from selftrain.task import Task
+
+
+def demo(
+    seeds: Annotated[
+        str, typer.Option(metavar="N,N,…", help="One seed or several, with commas.")
+    ] = "12",
+    cut: Annotated[
+        str, typer.Option(help="movies (positive or negative?) or sources (written where?).")
+    ] = "movies",
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Your own labelled file, or the archive, instead of fetching."
+        ),
+    ] = None,
+    on_rows: Annotated[
+        str, typer.Option("--on", help="The rows scored at the end: test or design.")
+    ] = "test",
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where run folders go.")
+    ] = Path("runs/demo"),
+    method: options.MethodName = None,
+    preset: options.PresetName = None,
+    backbone: options.BackboneName = None,
+    config: options.ConfigFile = None,
+    device: options.Device = None,
+    threads: options.Threads = None,
+    as_json: options.Json = False,
+    as_markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print Markdown instead of a table.")
+    ] = False,
+) -> None:
+    """See it work: 16 labels a class, a pool of sentences, an honest closing table."""
+    from selftrain import config as configs
+    from selftrain.demo import rows_of
+
+    require(on_rows in ("test", "design"), "--on", on_rows, "test or design", "--on test")
+    numbers = seeds_of(seeds)
+    flags = {
+        "backbone": backbone,
+        "preset": preset,
+        "method": {"name": method},
+        "device": device,
+        "threads": threads,
+    }
+    settings = configs.read(config).over(flags)
+    with Watch() as watch:
+        with watch.busy("fetching the demo set" if data is None else "reading"):
+            about, rows = rows_of(cut, data)
+        title, scores = compare(about, rows, numbers, settings, on_rows, out, watch)
+
+    from selftrain.report import closing_rows, markdown
+
+    if as_json:
+        show_json({"seeds": numbers, "on": on_rows, "accuracy": scores})
+    elif as_markdown:
+        print(markdown(scores, numbers))
+    else:
+        head, *lines = closing_rows(scores, numbers)
+        show(head, lines, title=title, figures=True)
+
+
+def compare(
+    about: Task,
+    rows: Sequence[Labeled],
+    seeds: Sequence[int],
+    settings: Config,
+    on_rows: str,
+    out: Path,
+    watch: Watch,
+) -> tuple[str, dict[str, dict[int, float]]]:
+    """Train with each seed and score every system: the closing table's title and its scores."""
+    with watch.busy("loading"):
+        from selftrain.config import method_of
+        from selftrain.demo import cut
+        from selftrain.experiment import Cell, by_system, cells, train
+        from selftrain.machine import Machine
+        from selftrain.rehearse import rehearse
+        from selftrain.report import line_of
+
+        on = Machine(device=settings.device, threads=settings.threads, track=watch.track)
+        parts = {seed: cut(rows, seed) for seed in seeds}
+        first = parts[seeds[0]].split()
+        task = inputs.task_of(settings.task, first, start=about)
+        method = method_of(settings.method, settings.preset)
+        backbone = inputs.backbone_of(settings, method)
+        warn(rehearse(task, first, method, backbone))
+    found: list[Cell] = []
+    for seed, part in parts.items():
+        split = part.split()
+        folder = out / about.name / f"{method.name}-{slug(backbone.name)}-seed{seed}"
+        say(f"seed {seed}: {len(part.labelled)} labels, {len(part.pool)} in the pool")
+        rounds = []
+        coming = train(folder, task, split, method, backbone=backbone, seed=seed, on=on, say=say)
+        for round_ in followed(coming, watch):
+            say(line_of(round_, method.rounds))
+            rounds.append(round_)
+        held = part.design if on_rows == "design" else part.test
+        found += cells(rounds, task, split, held, backbone=backbone, seed=seed, on=on)
+    say(f"run folders: {out / about.name}")
+    title = f"{about.name}: accuracy on {on_rows} rows, {method.name} on {backbone.name}"
+    return title, by_system(found)
+
+
+def seeds_of(text: str) -> list[int]:
+    """Seeds from a list with commas, each once."""
+    try:
+        return list(dict.fromkeys(int(part) for part in text.split(",")))
+    except ValueError:
+        raise ConfigError(
+            f"--seeds is {text!r}; expected whole numbers with commas", "--seeds 12,21,42"
+        ) from None
+
+
+def slug(name: str) -> str:
+    """A backbone's name as part of a folder's.
+
+    >>> slug("models/my bert"), slug("minilm-mlm")
+    ('models-my-bert', 'minilm-mlm')
+    """
+    return re.sub(r"[^\w.-]+", "-", name).strip("-")

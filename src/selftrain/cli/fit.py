@@ -1,0 +1,157 @@
+"""``selftrain fit``: learn a classifier from one's own files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from selftrain.cli import inputs, options
+from selftrain.cli.options import DATA, METHOD
+from selftrain.cli.talk import Watch, say, show_json, show_scores, warn
+
+if TYPE_CHECKING:
+    from selftrain.config import Config
+    from selftrain.loop import Round
+
+
+def fit(
+    labelled: Annotated[Path, typer.Argument(help="Labelled texts: CSV, TSV, JSONL or Parquet.")],
+    unlabelled: Annotated[
+        Path, typer.Option("--unlabelled", "-u", metavar="FILE", help="Texts without labels.")
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FOLDER", help="The run folder to write.")
+    ],
+    dev: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Labelled texts to report on by round.", rich_help_panel=DATA
+        ),
+    ] = None,
+    test: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Labelled texts kept out of the pool, and scored once at the end.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    shots: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K", help="Learn from K rows a class, drawn by seed.", rich_help_panel=DATA
+        ),
+    ] = None,
+    text: options.TextColumn = None,
+    pair: options.PairColumn = None,
+    label: options.LabelColumn = None,
+    id_: options.IdColumn = None,
+    method: options.MethodName = None,
+    preset: options.PresetName = None,
+    backbone: options.BackboneName = None,
+    rounds: Annotated[
+        int | None,
+        typer.Option(metavar="R", help="Rounds of self-training.", rich_help_panel=METHOD),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Everything random follows from it.", rich_help_panel=METHOD
+        ),
+    ] = None,
+    config: options.ConfigFile = None,
+    task: options.TaskName = None,
+    template: options.TemplateText = None,
+    word: options.LabelWords = None,
+    device: options.Device = None,
+    threads: options.Threads = None,
+    as_json: options.Json = False,
+) -> None:
+    """Learn a classifier from labelled and unlabelled texts.
+
+    selftrain fit labelled.csv --unlabelled pool.csv -o run
+
+    Every round is on disk when its line is printed.
+    Stopped or killed, the same command goes on from the last whole round.
+    """
+    from selftrain import config as configs
+    from selftrain.runs import check_place
+
+    flags = {
+        "backbone": backbone,
+        "preset": preset,
+        "seed": seed,
+        "shots": shots,
+        "columns": {"text": text, "pair": pair, "label": label, "id": id_},
+        "task": {"name": task, "template": template, "words": inputs.words_of(word)},
+        "method": {"name": method, "rounds": rounds},
+        "device": device,
+        "threads": threads,
+    }
+    settings = configs.read(config).over(flags)
+    check_place(out)
+    files = inputs.Files(labelled, unlabelled, dev, test)
+    with Watch() as watch:
+        result = learn(files, settings, out, watch)
+    if as_json:
+        show_json(result)
+    elif "test" in result:
+        show_scores(result["test"], f"{test}, round {result['kept']}")
+
+
+def learn(files: inputs.Files, settings: Config, out: Path, watch: Watch) -> dict[str, Any]:
+    """Read, check, train and score; what is found is said as it comes, and returned."""
+    from selftrain.data import Notes
+
+    notes = Notes()
+    with watch.busy("reading"):
+        split, test = files.read(settings, notes)
+    warn(notes)
+    with watch.busy("loading"):
+        from selftrain.config import method_of
+        from selftrain.evaluate import evaluate
+        from selftrain.experiment import Watched, train
+        from selftrain.machine import Machine
+        from selftrain.rehearse import rehearse
+        from selftrain.report import line_of
+
+        on = Machine(device=settings.device, threads=settings.threads, track=watch.track)
+        method = method_of(settings.method, settings.preset)
+        task = inputs.task_of(settings.task, split)
+        backbone = inputs.backbone_of(settings, method)
+        warn(rehearse(task, split, method, backbone))
+    rounds, facts = [], []
+    coming = train(out, task, split, method, backbone=backbone, seed=settings.seed, on=on, say=say)
+    for round_ in followed(coming, watch):
+        on_dev = evaluate(Watched(round_.model, on), split.dev)["accuracy"] if split.dev else None
+        say(line_of(round_, method.rounds, dev=on_dev))
+        rounds.append(round_)
+        facts.append(plain(round_, on_dev))
+    kept = [round_ for round_ in rounds if round_.accepted][-1]
+    say(f"model: {out}, round {kept.number}")
+    scores = {"test": evaluate(Watched(kept.model, on), test)} if test else {}
+    return {"run": str(out), "kept": kept.number, "rounds": facts, **scores}
+
+
+def followed(coming: Iterator[Round], watch: Watch) -> Iterator[Round]:
+    """The rounds as they come, with a sign of life, and a word to whoever stops them."""
+    with watch.busy("self-training"):
+        try:
+            yield from coming
+        except KeyboardInterrupt:
+            say("the same command goes on from the last whole round")
+            raise
+
+
+def plain(round_: Round, on_dev: float | None) -> dict[str, Any]:
+    """A round as plain data, for ``--json``."""
+    return {
+        "number": round_.number,
+        "accepted": round_.accepted,
+        "why": round_.why,
+        "figures": dict(round_.figures),
+        **({} if on_dev is None else {"dev": on_dev}),
+    }

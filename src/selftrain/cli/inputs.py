@@ -1,0 +1,89 @@
+"""From files and settings to what a run is made of: split, task and backbone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from selftrain.errors import ConfigError
+
+if TYPE_CHECKING:
+    from selftrain.backbone import Backbone
+    from selftrain.config import Config
+    from selftrain.data import Labeled, Notes, Split
+    from selftrain.method import Method
+    from selftrain.task import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Where the rows of a run come from."""
+
+    labelled: Path
+    unlabelled: Path
+    dev: Path | None = None
+    test: Path | None = None
+
+    def read(self, settings: Config, notes: Notes) -> tuple[Split, list[Labeled]]:
+        """What the run may see, and the test rows it may not; nothing heavy is loaded for it."""
+        from selftrain.data import (
+            Columns,
+            check_labels,
+            gist,
+            make_split,
+            read_labelled,
+            read_unlabelled,
+            remove_overlap,
+        )
+        from selftrain.fewshot import sample
+
+        columns = Columns(**settings.columns)
+        gold = read_labelled(self.labelled, columns, notes=notes)
+        if settings.shots is not None:
+            gold, _ = sample(gold, settings.shots, settings.seed, notes=notes)
+        pool = read_unlabelled(self.unlabelled, columns, notes=notes)
+        dev = read_labelled(self.dev, columns, notes=notes) if self.dev else []
+        test = read_labelled(self.test, columns, notes=notes) if self.test else []
+        if test:
+            check_labels(test, {row.label for row in gold}, "test")
+            pool = remove_overlap(pool, test, notes, "test")
+            learnt = set(map(gist, gold))
+            notes.add(
+                "test texts that are also labelled: the score flatters",
+                sum(gist(row) in learnt for row in test),
+            )
+        return make_split(gold, pool, dev, notes=notes), test
+
+
+def task_of(changes: Mapping[str, Any], split: Split, start: Task | None = None) -> Task:
+    """The task that ``name`` names, else ``start``, else one of the labels seen; then changed."""
+    from selftrain.task import find, from_labels
+
+    labels = {row.label for row in split.labeled}
+    pair = split.labeled[0].example.pair is not None
+    if "name" in changes:
+        start = find(changes["name"])
+    begun = start or from_labels(labels, pair=pair)
+    differs = {key: value for key, value in changes.items() if key != "name"}
+    return begun.changed(differs).checked(labels, pair)
+
+
+def words_of(items: Sequence[str] | None) -> dict[str, str]:
+    """``--word positive=great`` for each class."""
+    found = {}
+    for item in items or ():
+        label, equals, word = item.rpartition("=")
+        if not (label and equals and word):
+            raise ConfigError(f"--word is {item!r}; expected LABEL=WORD", "--word positive=great")
+        found[label] = word
+    return found
+
+
+def backbone_of(settings: Config, method: Method) -> Backbone:
+    """The backbone asked for, else the embedded one that the method can use."""
+    from selftrain.backbone import load
+    from selftrain.config import backbone_for
+
+    return load(settings.backbone or backbone_for(method), revision=settings.revision)

@@ -1,0 +1,100 @@
+"""``selftrain methods``, ``check`` and ``doctor``: what there is, and whether it would work."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from selftrain.cli import inputs, options
+from selftrain.cli.talk import Watch, show, show_json
+from selftrain.errors import ConfigError
+
+
+def methods(
+    preset: Annotated[str, typer.Option(metavar="NAME", help="laptop or paper.")] = "laptop",
+    as_json: options.Json = False,
+) -> None:
+    """The methods there are, and what each one does.
+
+    With --json every entry of every method, as a --config file names them.
+    """
+    with Watch() as watch, watch.busy("loading"):
+        from selftrain.method import to_plain
+        from selftrain.recipes import BY_NAME, recipe
+
+        every = [recipe(name, preset) for name in BY_NAME]
+    if as_json:
+        show_json([to_plain(each) for each in every])
+        return
+    head = ("method", "reads", "teacher", "student", "rounds", "pool", "passes")
+    rows = [
+        (
+            each.name,
+            each.teacher.reads,
+            each.teacher.changes.kind,
+            ", ".join(how.changes.kind for how in each.student) or "–",
+            *map(str, (each.rounds, each.pool, each.passes)),
+        )
+        for each in every
+    ]
+    show(head, rows)
+
+
+def check(
+    task: options.TaskName = None,
+    template: options.TemplateText = None,
+    word: options.LabelWords = None,
+    backbone: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="minilm-mlm, a folder, or a name on the hub."),
+    ] = "minilm-mlm",
+    as_json: options.Json = False,
+) -> None:
+    """Check template and label words against a backbone, before any training.
+
+    selftrain check --task sst2
+
+    selftrain check --template "{text} It was {mask} ." --word bad=terrible --word good=great
+    """
+    from selftrain.config import given
+    from selftrain.task import find, from_labels
+
+    words = inputs.words_of(word)
+    if task is None and not words:
+        raise ConfigError(
+            "there is nothing to check: neither a task nor label words", "--task sst2"
+        )
+    pair = "{a}" in (template or "")
+    start = find(task) if task is not None else from_labels(words, pair=pair)
+    about = start.changed(given({"template": template, "words": words or None}))
+    with Watch() as watch, watch.busy("loading"):
+        from selftrain.backbone import load
+        from selftrain.classifier import build
+        from selftrain.pel import Adapter
+        from selftrain.prompt import check as findings
+
+        loaded = load(backbone)
+        found = findings(about, loaded)
+    if as_json:
+        show_json([{**asdict(each), "ok": each.ok} for each in found])
+    else:
+        rows = [
+            (each.label, each.word, " ".join(each.pieces), each.problem or "ok") for each in found
+        ]
+        show(("class", "word", "tokens", "verdict"), rows)
+    # The door every training goes through: it raises what the table says, or a missing MLM head.
+    build(about, loaded, Adapter(width=1), reads="prompt", seed=0)
+
+
+def doctor(as_json: options.Json = False) -> None:
+    """Versions, device, threads, what is cached: what a bug report needs."""
+    with Watch() as watch, watch.busy("looking"):
+        from selftrain.doctor import facts
+
+        found = facts()
+    if as_json:
+        show_json(found)
+    else:
+        show(("selftrain doctor", ""), list(found.items()))

@@ -1,0 +1,86 @@
+"""The flags that commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+DATA, METHOD, PROMPT, MACHINE = "Data", "Method", "Prompt methods", "Machine"
+"""The groups of a help page."""
+
+RunFolder = Annotated[Path, typer.Argument(help="A run folder, as `selftrain fit` writes it.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+TextColumn = Annotated[
+    str | None,
+    typer.Option("--text", metavar="COLUMN", help="Column of the text.", rich_help_panel=DATA),
+]
+PairColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--pair", metavar="COLUMN", help="Column of the second text.", rich_help_panel=DATA
+    ),
+]
+LabelColumn = Annotated[
+    str | None,
+    typer.Option("--label", metavar="COLUMN", help="Column of the label.", rich_help_panel=DATA),
+]
+IdColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--id", metavar="COLUMN", help="Column that names each row.", rich_help_panel=DATA
+    ),
+]
+
+MethodName = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="See `selftrain methods`.", rich_help_panel=METHOD),
+]
+PresetName = Annotated[
+    str | None, typer.Option(metavar="NAME", help="laptop or paper.", rich_help_panel=METHOD)
+]
+BackboneName = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="minilm, minilm-mlm, a folder, or a name on the hub.",
+        rich_help_panel=METHOD,
+    ),
+]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="A TOML file for all of this; flags go before it.",
+        rich_help_panel=METHOD,
+    ),
+]
+
+TaskName = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="One of the seven tasks, or a TOML file.", rich_help_panel=PROMPT
+    ),
+]
+TemplateText = Annotated[
+    str | None,
+    typer.Option(metavar="TEXT", help='Such as "{text} It was {mask} ."', rich_help_panel=PROMPT),
+]
+LabelWords = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--word", metavar="LABEL=WORD", help="Once for each class.", rich_help_panel=PROMPT
+    ),
+]
+
+Device = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="cpu, cuda or mps; else the best there is.", rich_help_panel=MACHINE
+    ),
+]
+Threads = Annotated[
+    int | None, typer.Option(metavar="N", help="CPU threads of torch.", rich_help_panel=MACHINE)
+]

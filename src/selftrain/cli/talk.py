@@ -1,0 +1,120 @@
+"""What is said, and where: stdout carries data, stderr talk."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from selftrain.data import Notes
+
+# Texts and labels come from anyone: nothing in them is markup, an emoji's name or a control code.
+talk = Console(stderr=True, markup=False, emoji=False, highlight=False, soft_wrap=True)
+
+
+def say(text: str) -> None:
+    """One line on stderr."""
+    talk.print(printable(text))
+
+
+def warn(notes: Notes | Iterable[str]) -> None:
+    """What was put right, or will differ from what was asked, each on a line of its own."""
+    for note in notes:
+        said = note if isinstance(note, str) else f"{note[0]}: {note[1]}"
+        say(f"warning: {said}")
+
+
+def printable(text: str) -> str:
+    """The text on one line, without the codes that move a terminal's cursor.
+
+    >>> print(printable("fine \\x1b[2J\\n"))
+    fine \\x1b[2J\\n
+    """
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def show(
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    title: str | None = None,
+    figures: bool = False,
+) -> None:
+    """A table on stdout."""
+    from selftrain.report import table
+
+    clean = ([printable(cell) for cell in row] for row in rows)
+    made = table(head, clean, title=title, figures=figures)
+    width = None if sys.stdout.isatty() else 1_000  # a pipe has no width: nothing is folded
+    Console(markup=False, emoji=False, highlight=False, width=width).print(made)
+
+
+def show_json(value: object) -> None:
+    """Plain values on stdout."""
+    print(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def show_scores(scores: Mapping[str, float], title: str) -> None:
+    """What ``evaluate`` found, on stdout."""
+    rows = [
+        (name, f"{value:.0f}" if name == "rows" else f"{value:.3f}")
+        for name, value in scores.items()
+    ]
+    show((title, ""), rows, figures=True)
+
+
+class Watch:
+    """Bars on stderr for whatever takes long; they leave nothing behind, and a pipe sees none."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            SpinnerColumn,
+            TaskProgressColumn,
+            TextColumn,
+            TimeElapsedColumn,
+        )
+
+        self._bars = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeElapsedColumn(),
+            console=talk,
+            transient=True,
+            redirect_stdout=False,  # or data would go the way of talk, to stderr
+            redirect_stderr=False,
+            disable=quiet or not talk.is_terminal,
+        )
+
+    def __enter__(self) -> Watch:
+        self._bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bars.stop()
+
+    @contextmanager
+    def busy(self, what: str, total: int | None = None) -> Iterator[TaskID]:
+        """A bar for as long as something goes on; one that only moves, where no end is known."""
+        task = self._bars.add_task(what, total=total)
+        try:
+            yield task
+        finally:
+            self._bars.remove_task(task)
+
+    def track(self, steps: Iterable[int], what: str, total: int) -> Iterator[int]:
+        """The steps as they are taken: what a ``Machine`` wants."""
+        with self.busy(what, total) as task:
+            for step in steps:
+                yield step
+                self._bars.advance(task)

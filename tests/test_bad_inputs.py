@@ -1,0 +1,311 @@
+"""What users get wrong: one line and a hint, exit code 1, and nothing half-written.
+
+Every case is a command as it is typed, in a folder with good files of which some are spoilt.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import multiprocessing
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stderr
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from command import config, csv, selftrain, sentences, snapshot, write_files
+from test_runs import small_disk
+
+FIT = "fit labelled.csv -u pool.csv -o run --config quick.toml --backbone {bert}"
+PROMPT = FIT + " --method upet-prompt-adapter"
+WORDED = PROMPT + ' --template "{{text}} It was {{mask}} ."'
+DEMO = "demo --data labelled.csv --config quick.toml --backbone {bert}"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command, what is spoilt before it is given, and what the error line must hold."""
+
+    command: str
+    said: str
+    files: Mapping[str, str | bytes] = field(default_factory=dict)
+    config: str = ""
+    """Lines added to the config file."""
+    spoil: Callable[[Path], object] = lambda folder: None
+    """Done to the folder, which then holds a finished run named `done`."""
+    hint: str = ""
+
+
+def labelled(*rows: tuple[str, str]) -> dict[str, str]:
+    return {"labelled.csv": csv([*sentences(8), *rows], "text", "label")}
+
+
+def pairs(*rows: tuple[str, str, str]) -> str:
+    return csv(rows, "text", "pair", "label")
+
+
+# ── data ─────────────────────────────────────────────────────────────────────────────────────
+
+TWICE = [("one film", "good"), ("two films", "good"), ("a story", "bad"), ("no story", "bad")]
+DATA = {
+    "missing file": Case(FIT.replace("labelled.csv", "labeled.csv"), "labeled.csv does not exist"),
+    "missing pool": Case(FIT.replace("pool.csv", "nowhere/pool.csv"), "does not exist"),
+    "missing dev file": Case(FIT + " --dev deve.csv", "deve.csv", hint="did you mean dev.csv?"),
+    "a folder for a file": Case(FIT.replace("labelled.csv", "."), "is a folder"),
+    "an ending nobody reads": Case(
+        FIT.replace("pool.csv", "pool.xlsx"), "ends in `.xlsx`", {"pool.xlsx": b"PK"}
+    ),
+    "missing text column": Case(FIT + " --text review", "no column `review`"),
+    "misspelt label column": Case(FIT + " --label lable", "`lable`", hint="--label label"),
+    "no label column": Case(FIT, "no label column", {"labelled.csv": csv([["a"]], "text")}),
+    "two columns of one name": Case(FIT, "named `text`", {"pool.csv": "text,text\na,b\n"}),
+    "unreadable encoding": Case(
+        FIT, "is not UTF-8", {"pool.csv": "text\ncafé\n".encode("latin-1")}, hint="iconv"
+    ),
+    "ragged CSV": Case(FIT, "3 fields; the header has 2", labelled(("a, b", "good"))),
+    "an open quote": Case(FIT, "not valid CSV", {"pool.csv": 'text\n"open\n'}),
+    "no rows": Case(FIT, "has no rows", {"labelled.csv": "text,label\n"}),
+    "an empty file": Case(FIT, "has no rows", {"pool.csv": ""}),
+    "broken JSON": Case(
+        FIT.replace("pool.csv", "pool.jsonl"), "line 2: not JSON", {"pool.jsonl": '{"text": "a"}\n{'}
+    ),
+    "half a gzip file": Case(
+        FIT.replace("pool.csv", "pool.csv.gz"), "not a whole gzip file", {"pool.csv.gz": b"\x1f\x8b"}
+    ),
+    "no Parquet": Case(
+        FIT.replace("pool.csv", "pool.parquet"), "cannot be read as Parquet", {"pool.parquet": "a"}
+    ),
+    "empty labelled text": Case(FIT, "the text is empty", labelled((" ", "good"))),
+    "NaN label": Case(FIT, "the label is NaN", labelled(("a film", "nan"))),
+    "empty label": Case(FIT, "the label is empty", labelled(("a film", ""))),
+    "one class": Case(
+        FIT, "one class: `good`", {"labelled.csv": csv([("a", "good"), ("b", "good")], "text", "label")}
+    ),
+    "one example of a class": Case(
+        FIT, "`odd` has 1 labelled example", labelled(("a film", "odd")), hint="`odd`"
+    ),
+    "one shot": Case(FIT + " --shots 1", "has 1 labelled example"),
+    "no shots": Case(FIT + " --shots 0", "is 0; expected at least 1"),
+    "one text, two labels": Case(
+        FIT, "has two labels: `good` and `bad`", labelled(("a film", "good"), ("a film", "bad"))
+    ),
+    "one id, two rows": Case(
+        FIT,
+        "id `7` stands 4 times",
+        {"labelled.csv": csv([("7", *row) for row in TWICE], "id", "text", "label")},
+    ),
+    "unseen dev label": Case(
+        FIT + " --dev dev.csv",
+        "label `god` in dev was never seen",
+        {"dev.csv": csv([("a film", "god")], "text", "label")},
+        hint="did you mean `good`?",
+    ),
+    "unseen test label": Case(
+        FIT + " --test test.csv",
+        "label `odd` in test was never seen",
+        {"test.csv": csv([("a film", "odd")], "text", "label")},
+    ),
+    "dev rows all labelled": Case(FIT + " --dev labelled.csv", "every dev row is also"),
+    "an empty pool": Case(
+        FIT,
+        "the pool is empty",
+        {"pool.csv": csv([(text,) for text, _ in sentences(8)], "text")},
+    ),
+    "pairs beside single texts": Case(
+        FIT,
+        "some rows are pairs",
+        {"labelled.csv": pairs(*((text, "b", label) for text, label in TWICE))},
+    ),
+}
+
+# ── templates and label words ────────────────────────────────────────────────────────────────
+
+GREAT = " --word good=great"
+PROMPTS = {
+    "unknown label word": Case(WORDED + GREAT + " --word bad=Ω", "is unknown to"),
+    "long label word": Case(WORDED + GREAT + " --word bad=unsatisfying", "tokens for"),
+    "shared label word": Case(WORDED + GREAT + " --word bad=Great", "is the same token as"),
+    "class without a word": Case(WORDED + GREAT, "class `bad` has no label word"),
+    "word without a class": Case(
+        WORDED + GREAT + " --word bad=no --word odd=yes", "`odd`, which is no class"
+    ),
+    "word without a label": Case(WORDED + " --word great", "expected LABEL=WORD"),
+    "no template": Case(PROMPT + GREAT + " --word bad=terrible", "has no template"),
+    "template without mask": Case(PROMPT + ' --template "{{text}} fine"', "has 0 {mask}"),
+    "template with two masks": Case(
+        PROMPT + ' --template "{{text}} {{mask}} {{mask}}"', "has 2 {mask}"
+    ),
+    "no MLM head": Case(
+        WORDED.replace("{bert}", "minilm") + GREAT + " --word bad=terrible",
+        "`minilm` has no pretrained MLM head",
+        hint="--backbone minilm-mlm",
+    ),
+    "unknown task": Case(FIT + " --task sst3", "task `sst3` is neither known nor a file"),
+    "task of other labels": Case(FIT + " --task sst2", "is no class of task `sst2`"),
+    "nothing to check": Case("check", "there is nothing to check"),
+    "check of a long word": Case(
+        'check --backbone {bert} --template "{{text}} {{mask}}" --word a=great --word b=dullness',
+        "label word `dullness`",
+    ),
+}
+
+# ── methods ──────────────────────────────────────────────────────────────────────────────────
+
+METHODS = {
+    "alpha": Case(FIT, "alpha is 2.0", config="method.select.score.alpha = 2"),
+    "tau": Case(FIT, "tau is 1.0", config="method.student.loss.tau = 1", hint="tau = 10"),
+    "T": Case(FIT, "T (passes) is 0", config="method.passes = 0"),
+    "lambda": Case(FIT, "lambda", config="method.student.contrast.weight = -1"),
+    "temperature": Case(FIT, "temperature", config="method.student.contrast.temperature = 0"),
+    "N_n": Case(FIT, "N_n", config="method.student.contrast.negatives = 0"),
+    "N_r": Case(FIT, "N_r (count) is 0", config="method.select.count = 0"),
+    "share of the pool": Case(FIT, "shares is 1.5", config="method.select.shares = [1.5]"),
+    "pool of one": Case(FIT, "pool is 1", config="method.pool = 1"),
+    "rounds": Case(FIT + " --rounds -1", "rounds is -1"),
+    "steps and epochs": Case(FIT, "exactly one of them", config="method.teacher.epochs = 2"),
+    "dropout of 1": Case(FIT, "dropout is 1.0", config="method.teacher.dropout = 1"),
+    "no dropout for the certainty": Case(
+        FIT, "has no dropout", config="method.teacher.dropout = 0", hint="0.1"
+    ),
+    "no dropout from round 2 on": Case(
+        FIT + " --rounds 2", "has no dropout", config="method.student.dropout = 0"
+    ),
+    "a number that is a word": Case(FIT, "method: `rounds`", config='method.rounds = "three"'),
+    "misspelt method entry": Case(FIT, "`tempo` is no entry", config="method.tempo = 1"),
+    "unknown method": Case(FIT + " --method upet", "no method `upet`", hint="upet-head-adapter"),
+    "unknown preset": Case(FIT + " --preset desktop", "no preset `desktop`", hint="laptop"),
+    "unknown preset, listing": Case("methods --preset desktop", "no preset `desktop`"),
+    "missing backbone": Case(FIT.replace("{bert}", "./nowhere"), "`./nowhere` does not exist"),
+    "a folder without a model": Case(FIT.replace("{bert}", "."), "has no config.json"),
+    "unknown config entry": Case(FIT, "unknown entry `sed`", config="sed = 1", hint="`seed`"),
+    "config entry of another kind": Case(FIT, "`seed` is 'x'", config='seed = "x"'),
+    "unknown column in the config": Case(FIT, "unknown entry `txt`", config='columns.txt = "a"'),
+    "damaged TOML": Case(FIT, "is not TOML", config="seed = "),
+    "missing config": Case(FIT.replace("quick.toml", "slow.toml"), "cannot read slow.toml"),
+    "unknown device": Case(FIT + " --device tpu", "device is 'tpu'", hint="--device cpu"),
+    "no threads": Case(FIT + " --threads 0", "threads is 0", hint="--threads"),
+    "seeds": Case(DEMO + " --seeds 1,two", "--seeds is '1,two'", hint="--seeds 12"),
+    "rows of a demo": Case(DEMO + " --on dev", "--on is 'dev'", hint="--on test"),
+    "a demo nobody has": Case(DEMO + " --cut songs", "no demo `songs`"),
+}
+
+# ── run folders ──────────────────────────────────────────────────────────────────────────────
+
+
+def manifest(**changes: object) -> Callable[[Path], object]:
+    def change(folder: Path) -> None:
+        path = folder / "done" / "manifest.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+    return change
+
+
+def overwrite(name: str, text: str = "spoilt") -> Callable[[Path], object]:
+    return lambda folder: (folder / name).write_text(text)
+
+
+def without(name: str) -> Callable[[Path], object]:
+    return lambda folder: shutil.rmtree(folder / "done" / name)
+
+
+AGAIN = FIT.replace("-o run", "-o done")
+PREDICT, EVALUATE = "predict done test.csv", "evaluate done test.csv"
+RUNS = {
+    "a folder of someone else's": Case(FIT.replace("-o run", "-o ."), "neither empty nor a run"),
+    "a file in the way": Case(FIT.replace("-o run", "-o pool.csv"), "pool.csv is a file"),
+    "another seed": Case(AGAIN + " --seed 5", "another configuration: seed was 12", hint="-o NEW"),
+    "other rows": Case(
+        AGAIN, "another configuration: data.labelled", labelled(("film", "good")), spoil=bool
+    ),
+    "a newer run": Case(AGAIN, "has format 99", spoil=manifest(format=99), hint="pip install"),
+    "a newer run, read": Case(PREDICT, "has format 99", spoil=manifest(format=99)),
+    "a foreign manifest": Case(
+        PREDICT, "was not written by selftrain", spoil=overwrite("done/manifest.json", "{}")
+    ),
+    "a damaged manifest": Case(PREDICT, "is not JSON", spoil=overwrite("done/manifest.json")),
+    "a damaged manifest, fit": Case(AGAIN, "is not JSON", spoil=overwrite("done/manifest.json")),
+    "an entry of another kind": Case(PREDICT, "is damaged: seed", spoil=manifest(seed="x")),
+    "a damaged round": Case(EVALUATE, "is damaged", spoil=overwrite("done/rounds/1/round.json")),
+    "a damaged model": Case(
+        EVALUATE, "sha256 differs", spoil=overwrite("done/rounds/1/model.safetensors")
+    ),
+    "a damaged lesson": Case(
+        AGAIN, "sha256 differs", spoil=overwrite("done/rounds/1/lesson.parquet")
+    ),
+    "a missing round": Case(EVALUATE, "round 0 is not", spoil=without("rounds/0")),
+    "no round yet": Case(PREDICT, "no whole round yet", spoil=without("rounds")),
+    "no run": Case(PREDICT.replace("done", "nowhere"), "is not a run folder"),
+    "answers of an unknown kind": Case(PREDICT + " -o answers.txt", "ends in `.txt`", spoil=bool),
+    "answers without a folder": Case(PREDICT + " -o no/where.csv", "cannot write", spoil=bool),
+    "no passes": Case(PREDICT + " --passes 0", "--passes is 0"),
+    "pairs for single texts": Case(
+        PREDICT, "trained on single texts", {"test.csv": pairs(("a", "b", "good"))}, spoil=bool
+    ),
+    "a label the run has never seen": Case(
+        EVALUATE,
+        "label `odd` is in the test rows",
+        {"test.csv": csv([("film", "odd")], "text", "label")},
+        spoil=bool,
+    ),
+    "unlabelled test rows": Case(EVALUATE.replace("test.csv", "pool.csv"), "no label column"),
+}
+
+CASES = {**DATA, **PROMPTS, **METHODS, **RUNS}
+
+
+@pytest.fixture(scope="module")
+def bert(tiny_folder: Callable[[str], Path]) -> Path:
+    return tiny_folder("bert")
+
+
+@pytest.fixture(scope="module")
+def done(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run."""
+    folder = tmp_path_factory.mktemp("finished")
+    write_files(folder)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.chdir(folder)
+        assert selftrain(FIT.format(bert=bert)).code == 0
+    return folder / "run"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write_files(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bad_input_is_one_line_and_a_hint_and_leaves_nothing_behind(
+    name: str, folder: Path, bert: Path, request: pytest.FixtureRequest
+) -> None:
+    case = CASES[name]
+    for file, content in case.files.items():
+        (folder / file).write_bytes(content.encode() if isinstance(content, str) else content)
+    (folder / "quick.toml").write_text(config(case.config), encoding="utf-8")
+    if "done" in case.command:
+        shutil.copytree(request.getfixturevalue("done"), folder / "done")
+        case.spoil(folder)
+    before = snapshot(folder)
+
+    said = selftrain(case.command.format(bert=bert))
+
+    errors = [line for line in said.lines if line.startswith("error: ")]
+    hints = [line for line in said.lines if line.startswith("hint: ")]
+    assert said.code == 1, said.err
+    assert len(errors) == len(hints) == 1, said.err
+    assert case.said in errors[0]
+    assert case.hint in hints[0]
+    assert "Traceback" not in said.err
+    assert said.out == "" or case.command.startswith("check")
+    assert snapshot(folder) == before
+
+
+def test_the_table_is_as_long_as_we_say() -> None:
+    assert len(CASES) >= 40

@@ -1,0 +1,180 @@
+"""Answers for new texts: whole files, every row, in order, safe to open."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+import torch
+
+import small_run
+from selftrain.backbone import Backbone
+from selftrain.classifier import Classifier, build
+from selftrain.data import Example, Notes, Table, examples, read_texts
+from selftrain.errors import DataError, RunError
+from selftrain.pel import Adapter
+from selftrain.predict import predict
+from selftrain.task import Task
+
+TEXTS = ["a great film", "", "a terrible film", "the story was good", "a great film"]
+
+
+@pytest.fixture(scope="module")
+def backbone(tiny_backbone: Callable[[str], Backbone]) -> Backbone:
+    return tiny_backbone("bert")
+
+
+@pytest.fixture(scope="module")
+def model(backbone: Backbone) -> Classifier:
+    task = Task("three", ("good", "bad", "Sci/Tech"))
+    return build(task, backbone, Adapter(width=4), reads="head", seed=3)
+
+
+def answered(
+    model: Classifier, table: Table, out: Path | None = None, *, texts: bool = False
+) -> None:
+    predict(model, table, out, passes=3, on=small_run.MACHINE, texts=texts)
+
+
+def table(texts: list[str] = TEXTS) -> Table:
+    return Table(tuple(examples(texts)), None)
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_every_row_is_answered_in_order_with_label_probabilities_and_certainty(
+    model: Classifier, tmp_path: Path
+) -> None:
+    answered(model, table(), tmp_path / "out.csv")
+    rows = read_csv(tmp_path / "out.csv")
+    p = model.probabilities(table().examples)  # [N, C]
+    assert list(rows[0]) == ["row", "label", "p_good", "p_bad", "p_Sci/Tech", "certainty"]
+    assert [row["row"] for row in rows] == ["1", "2", "3", "4", "5"]
+    for row, answer in zip(rows, p, strict=True):
+        assert row["label"] == model.labels[int(answer.argmax())]
+        told = [float(row[f"p_{label}"]) for label in model.labels]
+        assert told == pytest.approx(answer.tolist(), abs=1e-5)
+        assert 0 <= float(row["certainty"]) <= 1
+
+
+def test_the_same_rows_are_answered_the_same_again(model: Classifier, tmp_path: Path) -> None:
+    for name in ("one.csv", "two.csv"):
+        torch.rand(1)  # whatever else draws random numbers
+        answered(model, table(), tmp_path / name)
+    assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
+
+
+def test_csv_tsv_json_lines_parquet_and_stdout_say_the_same(
+    model: Classifier, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for suffix in ("csv", "tsv", "jsonl", "parquet"):
+        answered(model, table(), tmp_path / f"out.{suffix}")
+    answered(model, table())
+    assert capsys.readouterr().out == (tmp_path / "out.csv").read_text()
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert pyarrow.parquet.read_table(tmp_path / "out.parquet").to_pylist() == lines
+    plain = [{name: str(value) for name, value in line.items()} for line in lines]
+    assert read_csv(tmp_path / "out.csv") == plain
+    tabs = csv.DictReader(io.StringIO((tmp_path / "out.tsv").read_text()), delimiter="\t")
+    assert list(tabs) == plain
+
+
+def test_rows_with_an_id_keep_it_under_its_own_name(model: Classifier, tmp_path: Path) -> None:
+    new = tmp_path / "new.csv"
+    new.write_text("guid,text\nx7,a great film\nx3,a terrible film\n")
+    answered(model, read_texts(new, notes=Notes()), tmp_path / "out.csv")
+    assert [row["guid"] for row in read_csv(tmp_path / "out.csv")] == ["x7", "x3"]
+
+
+def test_an_id_column_named_like_an_answer_gives_way(model: Classifier, tmp_path: Path) -> None:
+    answered(model, Table((Example("7", "a great film"),), "label"), tmp_path / "out.csv")
+    [row] = read_csv(tmp_path / "out.csv")
+    assert row["id"] == "7"
+    assert row["label"] in model.labels
+
+
+def test_texts_are_repeated_only_when_asked_for(model: Classifier, tmp_path: Path) -> None:
+    answered(model, table(), tmp_path / "bare.csv")
+    assert "film" not in (tmp_path / "bare.csv").read_text()
+    answered(model, table(), tmp_path / "full.csv", texts=True)
+    assert [row["text"] for row in read_csv(tmp_path / "full.csv")] == TEXTS
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "\n=1"])
+def test_a_text_that_spreadsheets_would_run_is_quoted_in_csv_and_exact_elsewhere(
+    text: str, model: Classifier, tmp_path: Path
+) -> None:
+    for name in ("out.csv", "out.jsonl"):
+        answered(model, table([text]), tmp_path / name, texts=True)
+    assert read_csv(tmp_path / "out.csv")[0]["text"] == f"'{text}"
+    assert json.loads((tmp_path / "out.jsonl").read_text())["text"] == text
+
+
+def test_a_label_that_is_a_negative_number_stays_a_number(
+    backbone: Backbone, tmp_path: Path
+) -> None:
+    task = Task("signs", ("-1", "1"))
+    model = build(task, backbone, Adapter(width=4), reads="head", seed=3)
+    answered(model, table(), tmp_path / "out.csv")
+    assert {row["label"] for row in read_csv(tmp_path / "out.csv")} <= {"-1", "1"}
+
+
+def test_pairs_are_answered_by_a_model_for_pairs_only(
+    model: Classifier, backbone: Backbone, tmp_path: Path
+) -> None:
+    pairs = Table(tuple(examples(["is it good ?"], ["yes , it is ."])), None)
+    task = Task("pairs", ("good", "bad"), pair=True)
+    of_pairs = build(task, backbone, Adapter(width=4), reads="head", seed=3)
+    answered(of_pairs, pairs, tmp_path / "out.csv", texts=True)
+    [row] = read_csv(tmp_path / "out.csv")
+    assert (row["text"], row["pair"]) == ("is it good ?", "yes , it is .")
+    with pytest.raises(DataError, match="trained on single texts, these rows are pairs of texts"):
+        answered(model, pairs)
+    with pytest.raises(DataError, match="trained on pairs of texts, these rows are single texts"):
+        answered(of_pairs, table())
+
+
+@pytest.mark.parametrize("name", ["out.xlsx", "out", "out.json"])
+def test_an_unknown_kind_of_file_is_an_error(name: str, model: Classifier, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"expected .csv, .tsv, .jsonl or .parquet") as caught:
+        answered(model, table(), tmp_path / name)
+    assert caught.value.hint
+
+
+def test_a_missing_folder_is_an_error_and_is_not_made(model: Classifier, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="No such file or directory"):
+        answered(model, table(), tmp_path / "missing" / "out.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.jsonl", "out.parquet"])
+def test_an_error_half_way_leaves_the_old_file_and_nothing_else(
+    name: str, model: Classifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / name).write_text("what was there before")
+
+    def half(*_: object, **__: object) -> object:
+        yield (1, "good", 0.5, 0.3, 0.2, 1.0)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("selftrain.predict.answers", half)
+    with pytest.raises(KeyboardInterrupt):
+        answered(model, table(), tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text() == "what was there before"
+
+
+def test_through_a_link_the_file_it_leads_to_is_replaced(model: Classifier, tmp_path: Path) -> None:
+    (tmp_path / "real.csv").write_text("old")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")
+    answered(model, table(), tmp_path / "link.csv")
+    assert (tmp_path / "link.csv").is_symlink()
+    assert len(read_csv(tmp_path / "real.csv")) == len(TEXTS)

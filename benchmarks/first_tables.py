@@ -60,7 +60,9 @@ def main() -> None:
                     print(task, student, seed, line_of(round_, 0), flush=True)
                     rounds.append(round_)
                 seconds = time.perf_counter() - started
-                held = design if options.design else cut_test(read(options.data / task, "test", about))
+                held = design
+                if not options.design:
+                    held = cut_test(read(options.data / task, "test", about))
                 found = {
                     cell.system: cell.accuracy
                     for cell in cells(rounds, about, split, held, backbone=backbone, seed=seed)
@@ -127,12 +129,15 @@ def show(out: Path) -> None:
     """The tables so far, as Markdown."""
     every = lines(out)
     for task, student, design in sorted({(x["task"], x["student"], x["design"]) for x in every}):
-        mine = [x for x in every if (x["task"], x["student"], x["design"]) == (task, student, design)]
+        wanted = (task, student, design)
+        mine = [x for x in every if (x["task"], x["student"], x["design"]) == wanted]
         mine.sort(key=lambda x: SEEDS.index(x["seed"]) if x["seed"] in SEEDS else x["seed"])
         systems = dict.fromkeys(name for x in mine for name in x["accuracy"])
         seconds = sum(x["seconds"] for x in mine) / len(mine)
-        print(f"\n{task}, {student}, {mine[0]['rows']} {'design' if design else 'test'} rows, "
-              f"{seconds:.0f} s a run\n")
+        print(
+            f"\n{task}, {student}, {mine[0]['rows']} {'design' if design else 'test'} rows, "
+            f"{seconds:.0f} s a run\n"
+        )
         scores = {name: {x["seed"]: x["accuracy"].get(name) for x in mine} for name in systems}
         print(markdown(scores, [x["seed"] for x in mine]))
 

@@ -1,4 +1,4 @@
-"""The command line from inside: what `selftrain …` says and leaves behind, without a new process."""
+"""The command line from inside: what `selftrain …` says and leaves behind, in this process."""
 
 from __future__ import annotations
 

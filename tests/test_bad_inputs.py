@@ -11,7 +11,6 @@ import multiprocessing
 import os
 import shutil
 from collections.abc import Callable, Mapping
-from contextlib import redirect_stderr
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -72,10 +71,14 @@ DATA = {
     "no rows": Case(FIT, "has no rows", {"labelled.csv": "text,label\n"}),
     "an empty file": Case(FIT, "has no rows", {"pool.csv": ""}),
     "broken JSON": Case(
-        FIT.replace("pool.csv", "pool.jsonl"), "line 2: not JSON", {"pool.jsonl": '{"text": "a"}\n{'}
+        FIT.replace("pool.csv", "pool.jsonl"),
+        "line 2: not JSON",
+        {"pool.jsonl": '{"text": "a"}\n{'},
     ),
     "half a gzip file": Case(
-        FIT.replace("pool.csv", "pool.csv.gz"), "not a whole gzip file", {"pool.csv.gz": b"\x1f\x8b"}
+        FIT.replace("pool.csv", "pool.csv.gz"),
+        "not a whole gzip file",
+        {"pool.csv.gz": b"\x1f\x8b"},
     ),
     "no Parquet": Case(
         FIT.replace("pool.csv", "pool.parquet"), "cannot be read as Parquet", {"pool.parquet": "a"}
@@ -84,7 +87,9 @@ DATA = {
     "NaN label": Case(FIT, "the label is NaN", labelled(("a film", "nan"))),
     "empty label": Case(FIT, "the label is empty", labelled(("a film", ""))),
     "one class": Case(
-        FIT, "one class: `good`", {"labelled.csv": csv([("a", "good"), ("b", "good")], "text", "label")}
+        FIT,
+        "one class: `good`",
+        {"labelled.csv": csv([("a", "good"), ("b", "good")], "text", "label")},
     ),
     "one example of a class": Case(
         FIT, "`odd` has 1 labelled example", labelled(("a film", "odd")), hint="`odd`"
@@ -219,9 +224,7 @@ RUNS = {
     "a folder of someone else's": Case(FIT.replace("-o run", "-o ."), "neither empty nor a run"),
     "a file in the way": Case(FIT.replace("-o run", "-o pool.csv"), "pool.csv is a file"),
     "another seed": Case(AGAIN + " --seed 5", "another configuration: seed was 12", hint="-o NEW"),
-    "other rows": Case(
-        AGAIN, "another configuration: data.labelled", labelled(("film", "good")), spoil=bool
-    ),
+    "other rows": Case(AGAIN, "another configuration: data.labelled", labelled(("film", "good"))),
     "a newer run": Case(AGAIN, "has format 99", spoil=manifest(format=99), hint="pip install"),
     "a newer run, read": Case(PREDICT, "has format 99", spoil=manifest(format=99)),
     "a foreign manifest": Case(
@@ -240,17 +243,16 @@ RUNS = {
     "a missing round": Case(EVALUATE, "round 0 is not", spoil=without("rounds/0")),
     "no round yet": Case(PREDICT, "no whole round yet", spoil=without("rounds")),
     "no run": Case(PREDICT.replace("done", "nowhere"), "is not a run folder"),
-    "answers of an unknown kind": Case(PREDICT + " -o answers.txt", "ends in `.txt`", spoil=bool),
-    "answers without a folder": Case(PREDICT + " -o no/where.csv", "cannot write", spoil=bool),
+    "answers of an unknown kind": Case(PREDICT + " -o answers.txt", "ends in `.txt`"),
+    "answers without a folder": Case(PREDICT + " -o no/where.csv", "cannot write"),
     "no passes": Case(PREDICT + " --passes 0", "--passes is 0"),
     "pairs for single texts": Case(
-        PREDICT, "trained on single texts", {"test.csv": pairs(("a", "b", "good"))}, spoil=bool
+        PREDICT, "trained on single texts", {"test.csv": pairs(("a", "b", "good"))}
     ),
     "a label the run has never seen": Case(
         EVALUATE,
         "label `odd` is in the test rows",
         {"test.csv": csv([("film", "odd")], "text", "label")},
-        spoil=bool,
     ),
     "unlabelled test rows": Case(EVALUATE.replace("test.csv", "pool.csv"), "no label column"),
 }
@@ -309,3 +311,152 @@ def test_bad_input_is_one_line_and_a_hint_and_leaves_nothing_behind(
 
 def test_the_table_is_as_long_as_we_say() -> None:
     assert len(CASES) >= 40
+
+
+def test_a_run_that_another_process_writes_is_left_alone(folder: Path, bert: Path) -> None:
+    (folder / "run").mkdir()
+    with FileLock(folder / "run" / ".lock").acquire():
+        before = snapshot(folder)
+        said = selftrain(FIT.format(bert=bert))
+        assert said.code == 1
+        assert "error: run is being written by another process" in said.lines
+        assert snapshot(folder) == before
+
+
+# ── a full disk ──────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("step", ["selftrain.runs._write_json", "selftrain.runs._write_lesson"])
+def test_a_disk_full_at_the_manifest_or_at_the_first_round_leaves_no_run(
+    step: str, folder: Path, bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(step, full)
+    before = snapshot(folder)
+    said = selftrain(FIT.format(bert=bert).replace("-o run", "-o runs/first"))
+    assert said.code == 1
+    assert "No space left on device" in said.lines[-2]
+    assert "df -h" in said.lines[-1]
+    assert snapshot(folder) == before
+
+
+def test_a_really_full_disk_is_one_line_and_a_hint(folder: Path, bert: Path) -> None:
+    (folder / "disk").mkdir()
+    forks = multiprocessing.get_context("forkserver")
+    process = forks.Process(target=fit_on_a_full_disk, args=(folder, bert))
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+
+
+def fit_on_a_full_disk(folder: Path, bert: Path) -> None:
+    """In a process that can be thrown away, and the disk with it."""
+    fill_up = small_disk(folder / "disk")
+    os.chdir(folder)
+    fill_up()
+    said = selftrain(FIT.format(bert=bert).replace("-o run", "-o disk/run"))
+    assert said.code == 1, said.err
+    assert [line.partition(":")[0] for line in said.lines] == ["error", "hint"], said.err
+    assert not (folder / "disk" / "run").exists()
+
+
+# ── what is put right, and said ──────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Note:
+    """A command that works, what is odd about its files, and the warning that says so."""
+
+    said: str
+    files: Mapping[str, str] = field(default_factory=dict)
+    flags: str = ""
+    config: str = ""
+
+
+def pool(*texts: str) -> dict[str, str]:
+    return {
+        "pool.csv": csv([(text,) for text, _ in sentences(30, first=100)] + [*zip(texts)], "text")
+    }
+
+
+LONG = "film " * 100
+NUMBERS = {"good": "1", "bad": "0"}
+NOTES = {
+    "text cut": Note(
+        "texts cut to the model's length, 64 tokens: 2 of 40 seen",
+        {**labelled((LONG + "a", "good")), **pool(LONG + "b")},
+    ),
+    "pool smaller than asked": Note(
+        "pool smaller than asked: 30 texts, a round draws 1000; all are taken",
+        config="method.pool = 1000",
+    ),
+    "pool smaller than N_r": Note(
+        "pool smaller than asked: N_r is 200, half of the pool is 12",
+        config="method.select.count = 200",
+    ),
+    "empty pool rows": Note("empty pool rows dropped: 2", pool('" "', '""')),
+    "duplicate pool rows": Note("duplicate pool rows dropped: 1", pool("a film", "a film")),
+    "labelled text in the pool": Note(
+        "labelled or dev texts inside the pool removed: 1", pool(sentences(1)[0][0].upper())
+    ),
+    "test text in the pool": Note(
+        "test texts inside the pool removed: 1",
+        pool(sentences(1, first=300)[0][0]),
+        flags="--test test.csv",
+    ),
+    "labelled text in the test rows": Note(
+        "test texts that are also labelled: the score flatters: 1",
+        {"test.csv": csv([*sentences(1), *sentences(4, first=300)], "text", "label")},
+        flags="--test test.csv",
+    ),
+    "label column in the pool": Note(
+        "label column `label` in the pool ignored: 1",
+        {"pool.csv": csv(sentences(30, first=100), "text", "label")},
+    ),
+    "numeric labels": Note(
+        "numeric labels kept as strings: 8",
+        {"labelled.csv": csv([(t, NUMBERS[label]) for t, label in sentences(8)], "text", "label")},
+    ),
+    "blanks around labels": Note(
+        "labels with blanks around them trimmed: 1", labelled(("a film", " good "))
+    ),
+    "a rare class": Note(
+        "class `bad` has fewer than 5 rows: all taken: 4",
+        labelled(("a film", "good"), ("b film", "good")),
+        flags="--shots 5",
+    ),
+    "no dropout of its own": Note(
+        "has no dropout of its own, and certainty needs some: 0.1 is set",
+        flags="--backbone {modernbert}",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NOTES)
+def test_what_is_put_right_is_counted_and_said(
+    name: str, folder: Path, tiny_folder: Callable[[str], Path]
+) -> None:
+    note = NOTES[name]
+    for file, content in note.files.items():
+        (folder / file).write_text(content, encoding="utf-8")
+    (folder / "quick.toml").write_text(config(note.config), encoding="utf-8")
+    places = {"bert": tiny_folder("bert"), "modernbert": tiny_folder("modernbert")}
+
+    said = selftrain(f"{FIT} {note.flags}".format(**places))
+
+    assert said.code == 0, said.err
+    warnings = [line for line in said.lines if line.startswith("warning: ")]
+    assert [line for line in warnings if note.said in line], said.err
+    assert warnings == said.lines[: len(warnings)], "what is odd is said before anything is done"
+    assert "warning" not in said.out
+
+
+def test_predict_answers_every_row_and_says_what_is_odd(folder: Path, done: Path) -> None:
+    (folder / "new.csv").write_text(csv([(LONG,), ('""',), ("a film",)], "text"), "utf-8")
+    said = selftrain(f"predict {done} new.csv -o answers.csv")
+    assert said.code == 0
+    assert "warning: empty texts answered like any other: 1" in said.lines
+    assert "warning: texts cut to the model's length, 64 tokens: 1 of 3 seen" in said.lines
+    assert len((folder / "answers.csv").read_text().splitlines()) == 4

@@ -21,7 +21,12 @@ def run(*command: str | Path, cwd: Path) -> str:
     # Neither this checkout nor its environment may lend the wheel anything.
     clean = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
     done = subprocess.run(
-        [str(part) for part in command], cwd=cwd, env=clean, capture_output=True, text=True
+        [str(part) for part in command],
+        cwd=cwd,
+        env=clean,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
@@ -52,7 +57,8 @@ def test_the_wheel_carries_its_data_and_its_licences(dist: Path) -> None:
 
 
 def test_the_sdist_carries_the_tests_and_constraints(dist: Path) -> None:
-    names = tarfile.open(next(dist.glob("*.tar.gz"))).getnames()
+    with tarfile.open(next(dist.glob("*.tar.gz"))) as archive:
+        names = archive.getnames()
     for name in ("tests/test_paper.py", "constraints.txt", "Makefile", "docs/deviations.md"):
         assert any(found.endswith("/" + name) for found in names)
 

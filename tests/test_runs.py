@@ -359,6 +359,10 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda f: rewritten(f / "rounds/1/round.json", figures={"seconds": float("inf")}),
         "round.json is damaged: figures.seconds",
     ),
+    "record with a name that would move the cursor": (
+        lambda f: rewritten(f / "rounds/1/round.json", figures={"a\n\x1b[2J": "x"}),
+        "round.json is damaged: figures.a��[2J",
+    ),
     "record naming a file outside": (
         lambda f: relisted(f, **{"../../manifest.json": "0" * 64}),
         "lists the files ['../../manifest.json'",

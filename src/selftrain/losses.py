@@ -24,8 +24,9 @@ class CrossEntropy:
 
     kind: Literal["cross-entropy"] = "cross-entropy"
 
-    def __call__(self, logits: Tensor, labels: Tensor, soft: Tensor) -> Tensor:
-        return F.cross_entropy(logits, labels, reduction="none")  # [B]
+    def __call__(self, logits: Tensor, labels: Tensor, _soft: Tensor) -> Tensor:
+        """The loss of each row, [B]."""
+        return F.cross_entropy(logits, labels, reduction="none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,9 @@ class Soft:
 
     kind: Literal["soft"] = "soft"
 
-    def __call__(self, logits: Tensor, labels: Tensor, soft: Tensor) -> Tensor:
-        return -(soft * F.log_softmax(logits, 1)).sum(1)  # [B]
+    def __call__(self, logits: Tensor, _labels: Tensor, soft: Tensor) -> Tensor:
+        """The loss of each row, [B]."""
+        return -(soft * F.log_softmax(logits, 1)).sum(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,8 @@ class PHCE:
     def __post_init__(self) -> None:
         require(self.tau > 1, "tau", self.tau, "a number above 1", "tau = 10 is the paper's")
 
-    def __call__(self, logits: Tensor, labels: Tensor, soft: Tensor) -> Tensor:
+    def __call__(self, logits: Tensor, labels: Tensor, _soft: Tensor) -> Tensor:
+        """The loss of each row, [B]."""
         return phce(F.log_softmax(logits, 1).gather(1, labels[:, None]).squeeze(1), self.tau)
 
 

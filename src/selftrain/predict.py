@@ -123,8 +123,9 @@ def _write_delimited(
 ) -> None:
     # Every text in quotes: left to itself, Python before 3.13 lets a bare carriage return through,
     # and the rest of that text would begin a row of its own.
-    quoting = csv.QUOTE_NONNUMERIC
-    writer = csv.writer(file, delimiter=delimiter, lineterminator="\n", quoting=quoting)
+    writer = csv.writer(
+        file, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC
+    )
     writer.writerow(map(_harmless, names))
     writer.writerows(map(_harmless, row) for row in rows)
 

@@ -422,10 +422,12 @@ def _chosen(folder: Path, number: int | None) -> Record:
         )
     if number is None:
         return [record for record in records if record.accepted][-1]
+    hint = "leave the number out: that gives the last accepted round"
     if not 0 <= number < len(records):
-        raise RunError(f"{folder} has no round {number}; its last one is {len(records) - 1}")
+        raise RunError(f"{folder} has no round {number}; its last one is {len(records) - 1}", hint)
     if records[number].failed:
-        raise RunError(f"round {number} of {folder} has no model: {records[number].why}")
+        why = _printable(records[number].why)
+        raise RunError(f"round {number} of {folder} has no model: {why}", hint)
     return records[number]
 
 
@@ -491,4 +493,10 @@ def _sha256(path: Path) -> str:
 
 
 def _damaged(path: Path, problem: str) -> RunError:
-    return RunError(f"{path} {problem}", "copy the folder again, or begin in another one: -o NEW")
+    hint = "copy the folder again, or begin in another one: -o NEW"
+    return RunError(f"{path} {_printable(problem)}", hint)
+
+
+def _printable(text: str) -> str:
+    """A stranger's text, fit for one line of a terminal."""
+    return "".join(char if char.isprintable() else "�" for char in text)

@@ -42,7 +42,8 @@ class Alike:
     kind: Literal["alike"] = "alike"
     scale: Literal["raw"] = "raw"
 
-    def __call__(self, sure: Tensor, settled: Tensor) -> Tensor:
+    def __call__(self, sure: Tensor, _settled: Tensor) -> Tensor:
+        """The score of each row, [N]."""
         return torch.ones_like(sure)
 
 
@@ -54,7 +55,8 @@ class Certain:
     kind: Literal["certain"] = "certain"
     scale: Literal["raw"] = "raw"
 
-    def __call__(self, sure: Tensor, settled: Tensor) -> Tensor:
+    def __call__(self, _sure: Tensor, settled: Tensor) -> Tensor:
+        """The score of each row, [N]."""
         return 1 - settled if self.invert else settled
 
 
@@ -74,6 +76,7 @@ class Reliable:
         require(0 <= self.alpha <= 1, "alpha", self.alpha, "a number from 0 to 1")
 
     def __call__(self, sure: Tensor, settled: Tensor) -> Tensor:
+        """The score of each row from its confidence and its certainty, [N]."""
         if self.scale == "rank":
             sure, settled = ranks(sure), ranks(settled)
         return self.alpha * sure + (1 - self.alpha) * settled
@@ -153,6 +156,7 @@ class Selection:
         number: int,
         seed: int,
     ) -> Lesson:
+        """The lesson of a round, from the votes on its whole pool."""
         wanted = self.size(pool, number)
         shard = self.keep(stream, labels, wanted, child(seed, "select", number))
         return self.settle(shard, labels, gold, wanted)
@@ -230,15 +234,9 @@ class Selection:
             stream = [(held, joined([votes for _, votes in chunks]))] if chunks else []
         for examples, votes in stream:
             settled = certainty(votes)  # [N]
-            if self.align:
-                votes = replace(
-                    votes,
-                    plain=aligned(votes.plain, votes.plain.mean(0)),
-                    mean=aligned(votes.mean, votes.mean.mean(0)),
-                    wins=aligned(votes.wins, votes.wins.mean(0)),
-                )
-            label = pseudo_label(votes, self.label)  # [N]
-            sure = confidence(votes, label)  # [N]
+            heard = balanced(votes) if self.align else votes
+            label = pseudo_label(heard, self.label)  # [N]
+            sure = confidence(heard, label)  # [N]
             score = self.score(sure, settled)  # [N]
             for i, example in enumerate(examples):
                 s = float(score[i])
@@ -248,7 +246,7 @@ class Selection:
                     float(sure[i]),
                     float(settled[i]),
                     s,
-                    tuple(votes.mean[i].tolist()),
+                    tuple(heard.mean[i].tolist()),
                     self.key(s, seed, example.uid),
                     uniform(child(seed, "hard"), example.uid),
                 )
@@ -264,6 +262,16 @@ class Selection:
             return score
         kappa = self.kappa if self.how == "power" else 1.0
         return (kappa * math.log(score) if score > 0 else -1e6) + gumbel(seed, uid)
+
+
+def balanced(votes: Votes) -> Votes:
+    """The votes of a whole pool with every class brought to the same mean."""
+    return replace(
+        votes,
+        plain=aligned(votes.plain, votes.plain.mean(0)),
+        mean=aligned(votes.mean, votes.mean.mean(0)),
+        wins=aligned(votes.wins, votes.wins.mean(0)),
+    )
 
 
 def quotas(room: Mapping[int, int], wanted: int) -> dict[int, int]:

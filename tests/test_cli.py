@@ -1,0 +1,404 @@
+"""The command line: what it prints where, its exit codes, and what it costs."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import command
+from command import selftrain, write_files
+from selftrain import experiment
+from selftrain.cli.demo import seeds_of
+from selftrain.cli.inputs import Files, words_of
+from selftrain.cli.talk import printable, talk
+from selftrain.config import Config
+from selftrain.data import Notes
+from selftrain.errors import ConfigError
+
+FIT = "fit labelled.csv -u pool.csv -o run --config quick.toml --backbone {bert}"
+
+
+@pytest.fixture(scope="module")
+def bert(tiny_folder: Callable[[str], Path]) -> Path:
+    return tiny_folder("bert")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write_files(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def finished(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a finished run in it."""
+    folder = tmp_path_factory.mktemp("life")
+    write_files(folder)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.chdir(folder)
+        said = selftrain(FIT.format(bert=bert) + " --dev dev.csv")
+    assert said.code == 0, said.err
+    return folder
+
+
+@pytest.fixture
+def life(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it to work in."""
+    copy = tmp_path / "life"
+    shutil.copytree(finished, copy)
+    monkeypatch.chdir(copy)
+    return copy
+
+
+# ── before anything heavy is loaded ──────────────────────────────────────────────────────────
+
+HEAVY = ("torch", "transformers", "numpy", "sklearn", "accelerate", "pyarrow")
+LIGHT = f"""\
+import sys
+from selftrain.cli import main
+
+for line in sys.argv[1:]:
+    try:
+        main(line.split())
+    except SystemExit as ended:
+        heavy = [name for name in {HEAVY} if name in sys.modules]
+        print("code", ended.code, heavy, file=sys.stderr)
+"""
+
+
+def test_help_and_bad_paths_columns_and_folders_load_nothing_heavy(folder: Path) -> None:
+    lines = {
+        "--help": 0,
+        "fit --help": 0,
+        "--version": 0,
+        "fit nowhere.csv -u pool.csv -o run": 1,
+        "fit labelled.csv -u pool.csv -o run --text review": 1,
+        "fit labelled.csv -u pool.csv -o .": 1,
+        "predict nowhere test.csv": 1,
+        "evaluate nowhere test.csv": 1,
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", LIGHT, *lines], capture_output=True, text=True, check=True
+    )
+    said = [line for line in done.stderr.splitlines() if line.startswith("code")]
+    assert said == [f"code {code} []" for code in lines.values()], done.stderr
+
+
+# ── words and exit codes ─────────────────────────────────────────────────────────────────────
+
+
+def test_version_is_that_of_the_package() -> None:
+    assert selftrain("--version") == (0, f"{version('selftrain')}\n", "")
+
+
+def test_without_a_command_the_help_page_is_printed() -> None:
+    said = selftrain("")
+    assert (said.code, said.err) == (0, "")
+    assert said.out == selftrain("--help").out
+    for name in ("demo", "fit", "predict", "evaluate", "methods", "check", "doctor"):
+        assert name in said.out
+
+
+@pytest.mark.parametrize(
+    ("line", "problem", "hint"),
+    [
+        ("learn", "No such command 'learn'", "selftrain --help"),
+        ("fit", "Missing argument", "selftrain fit --help"),
+        ("fit a.csv -o run", "Missing option '--unlabelled'", "selftrain fit --help"),
+        ("methods --jsn", "No such option", "selftrain methods --help"),
+        ("fit a.csv -u b.csv -o run --rounds two", "Invalid value", "selftrain fit --help"),
+    ],
+)
+def test_a_command_that_cannot_be_read_is_exit_code_2_and_a_hint(
+    line: str, problem: str, hint: str
+) -> None:
+    said = selftrain(line)
+    assert (said.code, said.out) == (2, "")
+    assert said.lines[0].startswith(f"error: {problem}")
+    assert said.lines[-1] == f"hint: {hint}"
+
+
+def test_a_bug_of_ours_shows_its_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> dict[str, str]:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("selftrain.doctor.facts", broken)
+    with pytest.raises(ZeroDivisionError):
+        command.main(["doctor"])
+
+
+class Gone(StringIO):
+    """A pipe whose reader has seen enough: `selftrain … | head`."""
+
+    def write(self, text: str, /) -> int:
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
+def test_a_reader_who_has_seen_enough_ends_the_command_in_silence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdout", Gone())
+    with pytest.raises(SystemExit):
+        command.main(["methods", "--json"])
+    assert capsys.readouterr().err == ""
+
+
+# ── a whole life: fit, evaluate, predict ─────────────────────────────────────────────────────
+
+
+def test_fit_says_a_line_a_round_and_prints_nothing(folder: Path, bert: Path) -> None:
+    said = selftrain(FIT.format(bert=bert) + " --dev dev.csv")
+    assert (said.code, said.out) == (0, "")
+    assert [line.split()[0] for line in said.lines] == ["teacher", "round", "model:"]
+    assert all(" dev " in line for line in said.lines[:2])
+    assert said.lines[-1].startswith("model: run, round ")
+
+
+def test_fit_on_a_finished_run_says_so_and_shows_its_rounds_again(life: Path, bert: Path) -> None:
+    before = command.snapshot(life)
+    said = selftrain(FIT.format(bert=bert) + " --dev dev.csv")
+    assert said.code == 0
+    assert said.lines[0] == "run is finished: these are its rounds"
+    assert [line.split()[0] for line in said.lines[1:]] == ["teacher", "round", "model:"]
+    assert command.snapshot(life) == before
+
+
+def test_fit_goes_on_after_the_last_whole_round(life: Path, bert: Path) -> None:
+    model = life / "run" / "rounds" / "1" / "model.safetensors"
+    whole = model.read_bytes()
+    shutil.rmtree(model.parent)
+    said = selftrain(FIT.format(bert=bert) + " --dev dev.csv")
+    assert said.lines[0] == "run goes on after round 0"
+    assert model.read_bytes() == whole
+
+
+def test_fit_says_that_a_run_goes_on_elsewhere(life: Path, bert: Path) -> None:
+    path = life / "run" / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "threads": 64}))
+    said = selftrain(FIT.format(bert=bert) + " --dev dev.csv")
+    assert said.code == 0
+    assert said.lines[0].startswith("the run was started with threads 64, goes on with 1")
+
+
+def test_fit_with_test_rows_prints_their_scores(folder: Path, bert: Path) -> None:
+    said = selftrain(FIT.format(bert=bert) + " --rounds 0 --test test.csv --json")
+    facts = json.loads(said.out)
+    assert facts["run"] == "run"
+    assert [each["number"] for each in facts["rounds"]] == [0]
+    assert facts["test"]["rows"] == 10
+    assert facts["test"] == json.loads(selftrain("evaluate run test.csv --json").out)
+
+
+def test_evaluate_prints_a_table_and_nothing_else(life: Path) -> None:
+    said = selftrain("evaluate run test.csv")
+    assert (said.code, said.err) == (0, "")
+    for name in ("test.csv", "accuracy", "macro_f1", "f1 good", "calibration_error", "rows"):
+        assert name in said.out
+
+
+def test_predict_prints_csv_or_json_lines_and_writes_what_the_name_says(life: Path) -> None:
+    printed = selftrain("predict run test.csv")
+    assert (printed.code, printed.err) == (0, "")
+    rows = list(csv.DictReader(printed.out.splitlines()))
+    assert list(rows[0]) == ["row", "label", "p_bad", "p_good", "certainty"]
+    assert len(rows) == 10
+
+    lines = selftrain("predict run test.csv --json --with-text").out.splitlines()
+    answers = [json.loads(line) for line in lines]
+    assert [each["label"] for each in answers] == [row["label"] for row in rows]
+    assert answers[0]["text"] == command.sentences(1, first=300)[0][0]
+
+    assert selftrain("predict run test.csv -o answers.csv") == (0, "", "")
+    assert (life / "answers.csv").read_text() == printed.out
+
+
+@pytest.mark.parametrize("line", ["predict run test.csv", "evaluate run test.csv --json"])
+def test_bars_on_a_terminal_leave_the_data_alone(
+    line: str, life: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """stderr is a terminal, stdout is not: `selftrain predict … > answers.csv`."""
+    plain = selftrain(line)
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(talk, "is_interactive", True)
+    shown = selftrain(line)
+    assert shown.out == plain.out
+    assert "loading" in shown.err
+    assert plain.err == ""
+
+
+# ── Ctrl-C ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_ctrl_c_keeps_the_rounds_that_are_whole(
+    folder: Path, bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = experiment.self_train
+
+    def interrupted(*arguments: Any, **more: Any) -> Iterator[Any]:
+        yield next(real(*arguments, **more))
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(experiment, "self_train", interrupted)
+        said = selftrain(FIT.format(bert=bert))
+    assert (said.code, said.out) == (130, "")
+    assert said.lines[-2:] == ["the same command goes on from the last whole round", "stopped"]
+    assert selftrain(FIT.format(bert=bert)).lines[0] == "run goes on after round 0"
+
+
+def test_ctrl_c_before_the_first_round_leaves_nothing(
+    folder: Path, bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any, **__: Any) -> Iterator[Any]:
+        raise KeyboardInterrupt
+
+    before = command.snapshot(folder)
+    monkeypatch.setattr(experiment, "self_train", interrupted)
+    assert selftrain(FIT.format(bert=bert)).code == 130
+    assert command.snapshot(folder) == before
+
+
+# ── what there is ────────────────────────────────────────────────────────────────────────────
+
+
+def test_methods_are_listed_and_given_in_full() -> None:
+    listed, given = selftrain("methods"), selftrain("methods --json")
+    assert (listed.code, listed.err) == (0, "")
+    plain = json.loads(given.out)
+    for each in plain:
+        assert each["name"] in listed.out
+    assert {"upet-head-adapter", "upet-prompt-prefix", "head-ft"} <= {m["name"] for m in plain}
+
+
+def test_what_methods_print_can_be_given_back_as_a_config(folder: Path, bert: Path) -> None:
+    """Every entry of the JSON is an entry of the config's [method] table."""
+    from selftrain.config import method_of
+
+    for preset in ("laptop", "paper"):
+        for plain in json.loads(selftrain(f"methods --preset {preset} --json").out):
+            changes = {key: value for key, value in plain.items() if key != "student"}
+            assert method_of(changes, preset).name == plain["name"]
+
+
+def test_check_shows_the_tokens_of_every_label_word(bert: Path) -> None:
+    words = "--word good=great --word bad=terrible"
+    line = f'check --backbone {bert} --template "{{text}} It was {{mask}} ." {words}'
+    assert selftrain(line).code == 0
+    found = json.loads(selftrain(f"{line} --json").out)
+    assert [(each["label"], each["pieces"], each["ok"]) for each in found] == [
+        ("bad", ["terrible"], True),
+        ("good", ["great"], True),
+    ]
+
+
+def test_check_reads_the_template_of_a_pair(bert: Path) -> None:
+    line = 'check --template "{a} ? {mask} , {b}" --word same=yes --word other=no'
+    assert selftrain(f"{line} --backbone {bert}").code == 0
+
+
+def test_check_prints_the_verdict_on_every_word_before_it_fails(bert: Path) -> None:
+    line = 'check --template "{text} {mask}" --word a=great --word b=dullness --word c=no'
+    said = selftrain(f"{line} --backbone {bert} --json")
+    assert said.code == 1
+    assert [each["ok"] for each in json.loads(said.out)] == [True, False, True]
+
+
+def test_doctor_prints_what_a_bug_report_needs() -> None:
+    facts = json.loads(selftrain("doctor --json").out)
+    assert facts["selftrain"] == version("selftrain")
+    listed = selftrain("doctor")
+    assert (listed.code, listed.err) == (0, "")
+    assert all(value in listed.out for value in facts.values())
+
+
+def test_a_table_in_a_pipe_is_not_folded() -> None:
+    assert "upet-prompt-ptuning" in selftrain("methods").out
+    widths = {len(line) for line in selftrain("doctor").out.splitlines()}
+    assert len(widths) == 1
+
+
+# ── demo ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_demo_on_ones_own_file_prints_the_closing_table(folder: Path, bert: Path) -> None:
+    rows = command.csv(command.sentences(120), "text", "label")
+    (folder / "films.csv").write_text(rows, encoding="utf-8")
+    line = f"demo --data films.csv --seeds 1,2 --config quick.toml --backbone {bert} -o runs"
+    said = selftrain(line)
+    assert said.code == 0, said.err
+    shown = [row for row in said.out.splitlines() if "│" in row]
+    systems = [row.split("│")[1].split("(")[0].strip() for row in shown]
+    assert systems == [
+        "majority",
+        "frozen encoder + logistic regression",
+        "teacher",
+        "round 1",
+        "final",
+    ]
+    assert [line for line in said.lines if line.startswith("seed ")] == [
+        "seed 1: 32 labels, 28 in the pool",
+        "seed 2: 32 labels, 28 in the pool",
+    ]
+    runs = [path.name for path in sorted((folder / "runs" / "films").iterdir())]
+    assert [name.rpartition("-")[2] for name in runs] == ["seed1", "seed2"]
+
+    again = selftrain(f"{line} --json --on design")
+    scores = json.loads(again.out)
+    assert scores["on"] == "design"
+    assert list(scores["accuracy"]) == systems
+    assert list(scores["accuracy"]["final"]) == ["1", "2"]
+    assert selftrain(f"{line} --markdown").out.startswith(
+        "| system | seed 1 | seed 2 | mean ± sd |"
+    )
+
+
+@pytest.mark.parametrize(("text", "seeds"), [("12", [12]), ("12,21", [12, 21]), ("1, 2,1", [1, 2])])
+def test_seeds_are_taken_once_each(text: str, seeds: list[int]) -> None:
+    assert seeds_of(text) == seeds
+
+
+# ── small things ─────────────────────────────────────────────────────────────────────────────
+
+
+def test_shots_are_drawn_by_the_seed_of_the_config_too(folder: Path) -> None:
+    """A seed counts wherever it is given."""
+
+    def drawn(**settings: Any) -> set[str]:
+        files = Files(Path("labelled.csv"), Path("pool.csv"))
+        split, _ = files.read(Config(shots=2, **settings), Notes())
+        return {row.example.text for row in split.labeled}
+
+    by_seed = {seed: drawn(seed=seed) for seed in range(5)}
+    assert len(set(map(frozenset, by_seed.values()))) > 1
+    assert drawn() == drawn(seed=12)
+
+
+def test_label_words_may_belong_to_a_label_with_an_equals_sign() -> None:
+    assert words_of(["a=b=great", "c=bad"]) == {"a=b": "great", "c": "bad"}
+    with pytest.raises(ConfigError, match="expected LABEL=WORD"):
+        words_of(["=great"])
+
+
+def test_codes_that_move_a_terminals_cursor_are_not_passed_on() -> None:
+    assert printable("caf\u00e9 \x1b[2J\r\u202e") == "caf\u00e9 \\x1b[2J\\r\\u202e"
+
+
+def test_a_label_cannot_paint_the_screen(folder: Path) -> None:
+    rows = [*command.sentences(8), ("a film", "\x1b[31m[bold]:bomb:")]
+    (folder / "labelled.csv").write_text(command.csv(rows, "text", "label"), encoding="utf-8")
+    said = selftrain("fit labelled.csv -u pool.csv -o run")
+    assert said.lines[0].startswith(r"error: class `\x1b[31m[bold]:bomb:` has 1 labelled example")

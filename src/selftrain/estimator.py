@@ -30,6 +30,8 @@ from selftrain.runs import MANIFEST
 if TYPE_CHECKING:
     from selftrain.classifier import Classifier
     from selftrain.loop import Round
+    from selftrain.method import Method
+    from selftrain.task import Task
 
 Texts = Iterable[str] | Iterable[tuple[str, str]]
 FACTS = "estimator.json"
@@ -92,33 +94,28 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self,
         X: Texts,  # noqa: N803  (scikit-learn's name)
         y: Iterable[Any],
-        unlabelled: Texts | None = None,
+        unlabelled: Texts = (),
     ) -> SelfTrainingClassifier:
         """Learn from labelled texts, and from those labelled None or given as unlabelled."""
         from selftrain.backbone import load
-        from selftrain.config import backbone_for, given, method_of
+        from selftrain.config import backbone_for
         from selftrain.loop import self_train
         from selftrain.machine import Machine
         from selftrain.rehearse import rehearse
         from selftrain.report import line_of
-        from selftrain.task import Task
 
         self._validate_params()
-        notes = Notes()
         labels = list(y)
         classes = classes_of(labels)
-        split = split_of(examples_of(X), labels, examples_of(unlabelled or ()), notes)
-        pair = split.labeled[0].example.pair is not None
-        words = {name_of(label): word for label, word in (self.words or {}).items()}
-        task = Task("task", tuple(map(name_of, classes)), pair=pair)
-        task = task.changed({"template": self.template, "words": words})
-        asked = {**(self.changes or {}), **given({"name": self.method, "rounds": self.rounds})}
-        method = method_of(asked, self.preset)
+        notes = Notes()
+        split = split_of(examples_of(X), labels, examples_of(unlabelled), notes)
+        task = self._task(classes, pair=split.labeled[0].example.pair is not None)
+        method = self._method()
         backbone = load(self.backbone or backbone_for(method))
-        on = Machine(device=self.device, threads=self.threads)
-        said = [f"{what}: {count}" for what, count in notes]
-        for note in (*said, *rehearse(task, split, method, backbone)):
+        counted = [f"{what}: {count}" for what, count in notes]
+        for note in (*counted, *rehearse(task, split, method, backbone)):
             warnings.warn(note, stacklevel=2)
+        on = Machine(device=self.device, threads=self.threads)
         rounds: list[Round] = []
         for round_ in self_train(task, split, method, backbone=backbone, seed=self.seed, on=on):
             if self.verbose:
@@ -129,6 +126,19 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.model_: Classifier = [round_.model for round_ in rounds if round_.accepted][-1]
         self.classes_ = np.asarray(classes)
         return self
+
+    def _task(self, classes: Sequence[Any], *, pair: bool) -> Task:
+        from selftrain.task import Task
+
+        words = {name_of(label): word for label, word in (self.words or {}).items()}
+        task = Task("task", tuple(map(name_of, classes)), pair=pair)
+        return task.changed({"template": self.template, "words": words})
+
+    def _method(self) -> Method:
+        from selftrain.config import given, method_of
+
+        flags = given({"name": self.method, "rounds": self.rounds})
+        return method_of({**(self.changes or {}), **flags}, self.preset)
 
     def predict_proba(self, X: Texts) -> Any:  # noqa: N803
         """The probability of each class, [N, C], in the order of ``classes_``."""

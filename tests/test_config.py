@@ -43,9 +43,9 @@ def test_the_example_in_the_docstring_is_a_config(tmp_path: Path) -> None:
     [
         ("sed = 1", "unknown entry `sed`", "did you mean `seed`"),
         ("zzz = 1", "unknown entry `zzz`", "known: backbone, "),
-        ("seed = true", "`seed` is True; expected a whole number", "seed corrected"),
-        ("backbone = 3", "`backbone` is 3; expected text in quotes", "backbone corrected"),
-        ("method = 3", "`method` is 3; expected a table", "method corrected"),
+        ("seed = true", "`seed` is True; expected a whole number", "seed = 12"),
+        ("backbone = 3", "`backbone` is 3; expected text in quotes", 'backbone = "…"'),
+        ("method = 3", "`method` is 3; expected a table", "[method]"),
         ("columns = { lable = 'x' }", "columns: unknown entry `lable`", "`label`"),
         ("columns = { text = 3 }", "`columns.text` is 3", 'text = "COLUMN"'),
         ("seed: 3", "is not TOML", "quotes"),

@@ -46,7 +46,12 @@ KINDS = {
     "task": dict,
     "method": dict,
 }
-SPOKEN = {str: "text in quotes", int: "a whole number", dict: "a table"}
+SPOKEN = {
+    str: ("text in quotes", '{} = "…"'),
+    int: ("a whole number", "{} = 12"),
+    dict: ("a table", "[{}]"),
+}
+"""What a kind is called, and how it is written."""
 COLUMNS = ("text", "pair", "label", "id")
 
 Plain = Mapping[str, Any]
@@ -87,9 +92,9 @@ def read(path: Path | None) -> Config:
     for name, value in table.items():
         check_name(name, KINDS, str(path))
         if type(value) is not KINDS[name]:  # exactly: True would pass for a whole number
+            kind, written = SPOKEN[KINDS[name]]
             raise ConfigError(
-                f"{path}: `{name}` is {value!r}; expected {SPOKEN[KINDS[name]]}",
-                f"selftrain fit --config {path.name}, with {name} corrected",
+                f"{path}: `{name}` is {value!r}; expected {kind}", written.format(name)
             )
     for name, value in table.get("columns", {}).items():
         check_name(name, COLUMNS, f"{path}: columns")

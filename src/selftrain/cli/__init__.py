@@ -13,15 +13,20 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from selftrain.cli.answer import evaluate, predict
-from selftrain.cli.demo import demo
-from selftrain.cli.fit import fit
-from selftrain.cli.look import check, doctor, methods
+from selftrain.cli import answer, demo, fit, look
 from selftrain.cli.talk import say
 from selftrain.errors import ConfigError, SelftrainError
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-for command in (demo, fit, predict, evaluate, methods, check, doctor):
+for command in (
+    demo.demo,
+    fit.fit,
+    answer.predict,
+    answer.evaluate,
+    look.methods,
+    look.check,
+    look.doctor,
+):
     app.command()(command)
 
 STOPPED = 130  # what a shell says of a program ended by Ctrl-C; typer's too
@@ -35,8 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         fail(error.message, error.hint or usual_hint(error), 1)
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
-        command = context.command_path if context else "selftrain"
-        fail(error.format_message(), f"{command} --help", 2)
+        typed = context.command_path if context else "selftrain"
+        fail(error.format_message(), f"{typed} --help", 2)
     if code == STOPPED:
         say("stopped")
     sys.exit(code or 0)
@@ -67,5 +72,6 @@ def top(
         from importlib.metadata import version as version_of
 
         print(version_of("selftrain"))
-    elif context.invoked_subcommand is None:
+        raise typer.Exit
+    if context.invoked_subcommand is None:
         print(context.get_help())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from selftrain.cli import inputs, options
-from selftrain.cli.fit import followed
+from selftrain.cli.fit import resumable
 from selftrain.cli.talk import Watch, say, show, show_json, warn
 from selftrain.errors import ConfigError, require
 
@@ -112,10 +112,12 @@ def compare(
         folder = out / about.name / f"{method.name}-{slug(backbone.name)}-seed{seed}"
         say(f"seed {seed}: {len(part.labelled)} labels, {len(part.pool)} in the pool")
         rounds = []
-        coming = train(folder, task, split, method, backbone=backbone, seed=seed, on=on, say=say)
-        for round_ in followed(coming, watch):
-            say(line_of(round_, method.rounds))
-            rounds.append(round_)
+        with resumable(watch):
+            for round_ in train(
+                folder, task, split, method, backbone=backbone, seed=seed, on=on, say=say
+            ):
+                say(line_of(round_, method.rounds))
+                rounds.append(round_)
         held = part.design if on_rows == "design" else part.test
         found += cells(rounds, task, split, held, backbone=backbone, seed=seed, on=on)
     say(f"run folders: {out / about.name}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -124,34 +125,36 @@ def learn(files: inputs.Files, settings: Config, out: Path, watch: Watch) -> dic
         backbone = inputs.backbone_of(settings, method)
         warn(rehearse(task, split, method, backbone))
     rounds, facts = [], []
-    coming = train(out, task, split, method, backbone=backbone, seed=settings.seed, on=on, say=say)
-    for round_ in followed(coming, watch):
-        on_dev = evaluate(Watched(round_.model, on), split.dev)["accuracy"] if split.dev else None
-        say(line_of(round_, method.rounds, dev=on_dev))
-        rounds.append(round_)
-        facts.append(plain(round_, on_dev))
+    with resumable(watch):
+        for round_ in train(
+            out, task, split, method, backbone=backbone, seed=settings.seed, on=on, say=say
+        ):
+            on_dev = evaluate(Watched(round_.model, on), split.dev) if split.dev else {}
+            say(line_of(round_, method.rounds, dev=on_dev.get("accuracy")))
+            facts.append({**plain(round_), **({"dev": on_dev} if on_dev else {})})
+            rounds.append(round_)
     kept = [round_ for round_ in rounds if round_.accepted][-1]
     say(f"model: {out}, round {kept.number}")
     scores = {"test": evaluate(Watched(kept.model, on), test)} if test else {}
     return {"run": str(out), "kept": kept.number, "rounds": facts, **scores}
 
 
-def followed(coming: Iterator[Round], watch: Watch) -> Iterator[Round]:
-    """The rounds as they come, with a sign of life, and a word to whoever stops them."""
+@contextmanager
+def resumable(watch: Watch) -> Iterator[None]:
+    """Rounds are trained in here: a sign of life, and a word to whoever stops them."""
     with watch.busy("self-training"):
         try:
-            yield from coming
+            yield
         except KeyboardInterrupt:
             say("the same command goes on from the last whole round")
             raise
 
 
-def plain(round_: Round, on_dev: float | None) -> dict[str, Any]:
+def plain(round_: Round) -> dict[str, Any]:
     """A round as plain data, for ``--json``."""
     return {
         "number": round_.number,
         "accepted": round_.accepted,
         "why": round_.why,
         "figures": dict(round_.figures),
-        **({} if on_dev is None else {"dev": on_dev}),
     }

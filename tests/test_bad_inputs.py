@@ -219,7 +219,8 @@ def without(name: str) -> Callable[[Path], object]:
 
 
 AGAIN = FIT.replace("-o run", "-o done")
-PREDICT, EVALUATE = "predict done test.csv", "evaluate done test.csv"
+PREDICT = "predict done test.csv --backbone {bert}"
+EVALUATE = "evaluate done test.csv --backbone {bert}"
 RUNS = {
     "a folder of someone else's": Case(FIT.replace("-o run", "-o ."), "neither empty nor a run"),
     "a file in the way": Case(FIT.replace("-o run", "-o pool.csv"), "pool.csv is a file"),
@@ -243,6 +244,9 @@ RUNS = {
     "a missing round": Case(EVALUATE, "round 0 is not", spoil=without("rounds/0")),
     "no round yet": Case(PREDICT, "no whole round yet", spoil=without("rounds")),
     "no run": Case(PREDICT.replace("done", "nowhere"), "is not a run folder"),
+    "a backbone that only the run names": Case(
+        "predict done test.csv", "is not embedded", hint="--backbone "
+    ),
     "answers of an unknown kind": Case(PREDICT + " -o answers.txt", "ends in `.txt`"),
     "answers without a folder": Case(PREDICT + " -o no/where.csv", "cannot write"),
     "no passes": Case(PREDICT + " --passes 0", "--passes is 0"),
@@ -453,9 +457,11 @@ def test_what_is_put_right_is_counted_and_said(
     assert "warning" not in said.out
 
 
-def test_predict_answers_every_row_and_says_what_is_odd(folder: Path, done: Path) -> None:
+def test_predict_answers_every_row_and_says_what_is_odd(
+    folder: Path, done: Path, bert: Path
+) -> None:
     (folder / "new.csv").write_text(csv([(LONG,), ('""',), ("a film",)], "text"), "utf-8")
-    said = selftrain(f"predict {done} new.csv -o answers.csv")
+    said = selftrain(f"predict {done} new.csv --backbone {bert} -o answers.csv")
     assert said.code == 0
     assert "warning: empty texts answered like any other: 1" in said.lines
     assert "warning: texts cut to the model's length, 64 tokens: 1 of 3 seen" in said.lines

@@ -239,10 +239,17 @@ def saved(tiny_backbone: Backbones, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_model_is_loaded_with_the_backbone_its_card_names(saved: Path) -> None:
-    model = Classifier.load(saved)
+def test_a_model_is_loaded_with_the_backbone_it_is_given(
+    saved: Path, tiny_backbone: Backbones
+) -> None:
+    model = Classifier.load(saved, tiny_backbone("bert"))
     assert model.labels == ("negative", "positive")
     assert model.probabilities(ROWS).shape == (3, 2)
+
+
+def test_a_backbone_that_only_the_card_names_is_not_followed(saved: Path) -> None:
+    with pytest.raises(ModelError, match="is not embedded"):
+        Classifier.load(saved)
 
 
 def test_only_what_was_tuned_is_saved(saved: Path) -> None:

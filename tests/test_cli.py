@@ -28,6 +28,8 @@ from selftrain.data import Notes
 from selftrain.errors import ConfigError
 
 FIT = "fit labelled.csv -u pool.csv -o run --config quick.toml --backbone {bert}"
+PREDICT = "predict run test.csv --backbone"
+EVALUATE = "evaluate run test.csv --backbone"
 
 
 @pytest.fixture(scope="module")
@@ -199,37 +201,42 @@ def test_fit_with_test_rows_prints_their_scores(folder: Path, bert: Path) -> Non
     assert facts["run"] == "run"
     assert [each["number"] for each in facts["rounds"]] == [0]
     assert facts["test"]["rows"] == 10
-    assert facts["test"] == json.loads(selftrain("evaluate run test.csv --json").out)
+    assert facts["test"] == json.loads(selftrain(f"{EVALUATE} {bert} --json").out)
 
 
-def test_evaluate_prints_a_table_and_nothing_else(life: Path) -> None:
-    said = selftrain("evaluate run test.csv")
+@pytest.mark.usefixtures("life")
+def test_evaluate_prints_a_table_and_nothing_else(bert: Path) -> None:
+    said = selftrain(f"{EVALUATE} {bert}")
     assert (said.code, said.err) == (0, "")
     for name in ("test.csv", "accuracy", "macro_f1", "f1 good", "calibration_error", "rows"):
         assert name in said.out
 
 
-def test_predict_prints_csv_or_json_lines_and_writes_what_the_name_says(life: Path) -> None:
-    printed = selftrain("predict run test.csv")
+def test_predict_prints_csv_or_json_lines_and_writes_what_the_name_says(
+    life: Path, bert: Path
+) -> None:
+    printed = selftrain(f"{PREDICT} {bert}")
     assert (printed.code, printed.err) == (0, "")
     rows = list(csv.DictReader(printed.out.splitlines()))
     assert list(rows[0]) == ["row", "label", "p_bad", "p_good", "certainty"]
     assert len(rows) == 10
 
-    lines = selftrain("predict run test.csv --json --with-text").out.splitlines()
+    lines = selftrain(f"{PREDICT} {bert} --json --with-text").out.splitlines()
     answers = [json.loads(line) for line in lines]
     assert [each["label"] for each in answers] == [row["label"] for row in rows]
     assert answers[0]["text"] == command.sentences(1, first=300)[0][0]
 
-    assert selftrain("predict run test.csv -o answers.csv") == (0, "", "")
+    assert selftrain(f"{PREDICT} {bert} -o answers.csv") == (0, "", "")
     assert (life / "answers.csv").read_text() == printed.out
 
 
-@pytest.mark.parametrize("line", ["predict run test.csv", "evaluate run test.csv --json"])
+@pytest.mark.usefixtures("life")
+@pytest.mark.parametrize("given", ["predict run test.csv", "evaluate run test.csv --json"])
 def test_bars_on_a_terminal_leave_the_data_alone(
-    line: str, life: Path, monkeypatch: pytest.MonkeyPatch
+    given: str, bert: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """stderr is a terminal, stdout is not: `selftrain predict … > answers.csv`."""
+    line = f"{given} --backbone {bert}"
     plain = selftrain(line)
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
     monkeypatch.setenv("TERM", "xterm")

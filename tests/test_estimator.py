@@ -166,7 +166,7 @@ def test_labels_come_back_as_they_were_given(
     answers = model.predict(NEW)
     assert answers.dtype == np.asarray(sorted_names).dtype
     model.save(tmp_path / "model")
-    loaded = SelfTrainingClassifier.load(tmp_path / "model")
+    loaded = SelfTrainingClassifier.load(tmp_path / "model", backbone=model.backbone)
     assert loaded.classes_.dtype == model.classes_.dtype
     assert np.array_equal(loaded.predict(NEW), answers)
 
@@ -286,7 +286,7 @@ def test_a_saved_model_answers_the_same_after_reload(
     fitted: SelfTrainingClassifier, tmp_path: Path
 ) -> None:
     fitted.save(tmp_path / "deep" / "model")
-    loaded = SelfTrainingClassifier.load(str(tmp_path / "deep" / "model"))
+    loaded = SelfTrainingClassifier.load(str(tmp_path / "deep" / "model"), backbone=fitted.backbone)
     assert np.array_equal(loaded.predict_proba(NEW), fitted.predict_proba(NEW))
     assert list(loaded.predict(NEW)) == list(fitted.predict(NEW))
     assert loaded.get_params() == fitted.get_params()
@@ -314,7 +314,7 @@ def test_a_run_of_the_command_line_can_be_loaded(
         f"fit labelled.csv -u pool.csv -o run --config quick.toml --backbone {tiny_folder('bert')}"
     )
     assert selftrain(line).code == 0
-    model = SelfTrainingClassifier.load("run")
+    model = SelfTrainingClassifier.load("run", backbone=str(tiny_folder("bert")))
     assert list(model.classes_) == read_manifest("run").task["labels"]
     assert len(model.predict(NEW)) == 6
 
@@ -337,12 +337,12 @@ def test_facts_from_a_stranger_are_not_trusted(
     text = facts if isinstance(facts, str) else json.dumps(facts)
     (tmp_path / "model" / "estimator.json").write_text(text, encoding="utf-8")
     with pytest.raises(ModelError, match=problem):
-        SelfTrainingClassifier.load(tmp_path / "model")
+        SelfTrainingClassifier.load(tmp_path / "model", backbone=fitted.backbone)
 
 
 def test_a_model_without_facts_has_string_labels(
     fitted: SelfTrainingClassifier, tmp_path: Path
 ) -> None:
     fitted.model_.save(tmp_path / "model")
-    loaded = SelfTrainingClassifier.load(tmp_path / "model")
+    loaded = SelfTrainingClassifier.load(tmp_path / "model", backbone=fitted.backbone)
     assert list(loaded.predict(NEW)) == list(fitted.predict(NEW))

@@ -89,15 +89,15 @@ def test_history_tells_what_each_round_gave(folder: Path, rounds: list[Round]) -
 
 
 def test_load_gives_the_last_accepted_model_or_the_one_asked_for(
-    tmp_path: Path, rounds: list[Round], manifest: Manifest
+    tmp_path: Path, rounds: list[Round], manifest: Manifest, backbone: Backbone
 ) -> None:
     with Run.start(tmp_path / "run", manifest) as run:
         for round_ in (*rounds[:2], replace(rounds[2], accepted=False, why="collapse")):
             run.save(round_)
-    last = runs.load(tmp_path / "run")
+    last = runs.load(tmp_path / "run", backbone=backbone.name)
     assert torch.equal(probabilities(last), probabilities(rounds[1].model))
     for round_ in rounds:  # the refused one too: it is kept, for whoever wants to know why
-        asked = runs.load(tmp_path / "run", round_.number)
+        asked = runs.load(tmp_path / "run", round_.number, backbone=backbone.name)
         assert torch.equal(probabilities(asked), probabilities(round_.model))
 
 
@@ -115,7 +115,8 @@ def test_a_round_whose_training_failed_has_no_model_of_its_own(
         "round.json",
     ]
     assert torch.equal(probabilities(done[1].model), probabilities(teacher))
-    assert torch.equal(probabilities(runs.load(tmp_path / "run")), probabilities(teacher))
+    kept = runs.load(tmp_path / "run", backbone=backbone.name)
+    assert torch.equal(probabilities(kept), probabilities(teacher))
     with pytest.raises(RunError, match=r"round 1 of .* has no model: the loss is nan"):
         runs.load(tmp_path / "run", 1)
 
@@ -416,7 +417,7 @@ def test_a_damaged_or_foreign_folder_is_one_line_and_a_hint(
     assert caught.value.hint
 
 
-def test_any_changed_byte_of_a_model_is_noticed(folder: Path) -> None:
+def test_any_changed_byte_of_a_model_is_noticed(folder: Path, backbone: Backbone) -> None:
     random = Random(0)
     for name in ("model.safetensors", "model.json"):
         path = folder / "rounds/2" / name
@@ -427,16 +428,24 @@ def test_any_changed_byte_of_a_model_is_noticed(folder: Path) -> None:
             with pytest.raises(RunError, match="its sha256 differs"):
                 runs.load(folder)
         path.write_bytes(whole)
-    assert runs.load(folder)
+    assert runs.load(folder, backbone=backbone.name)
+
+
+def test_a_backbone_named_in_a_folder_is_not_followed_out_of_it(
+    folder: Path, backbone: Backbone
+) -> None:
+    with pytest.raises(SelftrainError, match="is not embedded") as caught:
+        runs.load(folder)
+    assert caught.value.hint == f"give it yourself: --backbone {backbone.name}"
 
 
 def test_a_model_made_to_fit_its_own_digest_is_still_compared_with_the_backbone(
-    folder: Path,
+    folder: Path, backbone: Backbone
 ) -> None:
     teacher, student = (folder / f"rounds/{n}/model.safetensors" for n in (0, 1))
     relisted(folder, **{"model.safetensors": swapped(student, teacher.read_bytes())})
     with pytest.raises(SelftrainError, match="tensor"):
-        runs.load(folder, 1)
+        runs.load(folder, 1, backbone=backbone.name)
 
 
 def test_a_foreign_folder_is_left_as_it_is(tmp_path: Path, manifest: Manifest) -> None:

@@ -22,6 +22,7 @@ from selftrain.errors import ConfigError, ModelError
 from selftrain.families import FAMILIES, Family
 from selftrain.mlm import MLMHead, pretrained_head, read_addon
 
+EMBEDDED = ("minilm", "minilm-mlm")
 ADDONS = Path(__file__).parent / "addons"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 ALIASES = {"all-MiniLM-L6-v2": "minilm"}
@@ -158,10 +159,8 @@ def _numbers(module: nn.Module) -> list[Any]:
 
 def _find(name: str, revision: str | None) -> tuple[Path, str | None]:
     """The folder of a backbone, fetched from the hub where it is no folder; and its commit."""
-    if name == "minilm":
-        return _minilm(), None
-    if name == "minilm-mlm":
-        return ADDONS / name, None
+    if name in EMBEDDED:
+        return (_minilm() if name == "minilm" else ADDONS / name), None
     path = Path(name).expanduser()
     if path.is_dir():
         return path, None

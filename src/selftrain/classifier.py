@@ -214,8 +214,15 @@ class Classifier(nn.Module):
         """Read a saved model, from anyone: see ``card.py`` for what is checked."""
         card = cards.read_card(folder)
         source = card.backbone
-        if backbone is None:
-            backbone = backbones.load(source.name, revision=source.revision)
+        if backbone is None and source.name not in backbones.EMBEDDED:
+            # A saved model may come from anyone, and the name in it lead anywhere on this disk
+            # or on the hub: only its reader may say that it should be followed.
+            raise ModelError(
+                f"`{folder}` was trained on `{source.name}`, which is not embedded; "
+                "a place that a model names is not followed by itself",
+                f"give it yourself: --backbone {source.name}",
+            )
+        backbone = backbone or backbones.load(source.name)
         if backbone.sha256 != source.sha256:
             raise ModelError(
                 f"`{folder}` was trained on `{source.name}` with sha256 {source.sha256[:12]}; "

@@ -168,14 +168,21 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             (here / FACTS).write_text(json.dumps(facts, indent=2, default=str) + "\n", "utf-8")
 
     @classmethod
-    def load(cls, folder: str | Path) -> SelfTrainingClassifier:
-        """A fitted classifier, from what ``save`` wrote or from a run of ``selftrain fit``."""
+    def load(cls, folder: str | Path, *, backbone: str | None = None) -> SelfTrainingClassifier:
+        """A fitted classifier, from what ``save`` wrote or from a run of ``selftrain fit``.
+
+        A backbone that is not embedded must be given: see ``runs.load``.
+        """
+        from selftrain import backbone as backbones
         from selftrain import runs
         from selftrain.classifier import Classifier
 
         place = Path(folder)
         is_run = (place / MANIFEST).exists()
-        model = runs.load(place) if is_run else Classifier.load(place)
+        if is_run:
+            model = runs.load(place, backbone=backbone)
+        else:
+            model = Classifier.load(place, None if backbone is None else backbones.load(backbone))
         params, classes = read_facts(place / FACTS, model.labels)
         self = cls(**params)
         self.model_, self.classes_ = model, np.asarray(classes)

@@ -316,14 +316,21 @@ def _lesson_schema() -> Any:
 # ── reading ──────────────────────────────────────────────────────────────────────────────────
 
 
-def load(folder: str | Path, number: int | None = None) -> Classifier:
-    """The model of the last accepted round, or of the given one, on the backbone it names."""
+def load(
+    folder: str | Path, number: int | None = None, *, backbone: str | None = None
+) -> Classifier:
+    """The model of the last accepted round, or of the given one.
+
+    An embedded backbone is found by itself; any other must be given, because a path or a name
+    that stands in a folder is not followed out of it.
+    """
     folder = Path(folder)
     here = _verified(folder, _chosen(folder, number), MODEL)
 
+    from selftrain import backbone as backbones
     from selftrain.classifier import Classifier
 
-    return Classifier.load(here)
+    return Classifier.load(here, None if backbone is None else backbones.load(backbone))
 
 
 def history(folder: str | Path) -> list[dict[str, Any]]:

@@ -41,6 +41,7 @@ def predict(
     text: options.TextColumn = None,
     pair: options.PairColumn = None,
     id_: options.IdColumn = None,
+    backbone: options.GivenBackbone = None,
     device: options.Device = None,
     threads: options.Threads = None,
     as_json: Annotated[
@@ -64,7 +65,7 @@ def predict(
             table = read_texts(texts, Columns(text=text, pair=pair, id=id_), notes=notes)
             check_fits(run, table.examples)
         warn(notes)
-        model, on = loaded(run, table.examples, watch, device, threads)
+        model, on = loaded(run, table.examples, watch, backbone, device, threads)
 
         from selftrain.predict import answers, columns
         from selftrain.predict import predict as write
@@ -84,6 +85,7 @@ def evaluate(
     pair: options.PairColumn = None,
     label: options.LabelColumn = None,
     id_: options.IdColumn = None,
+    backbone: options.GivenBackbone = None,
     device: options.Device = None,
     threads: options.Threads = None,
     as_json: options.Json = False,
@@ -102,7 +104,7 @@ def evaluate(
             examples = [row.example for row in rows]
             check_fits(run, examples)
         warn(notes)
-        model, on = loaded(run, examples, watch, device, threads)
+        model, on = loaded(run, examples, watch, backbone, device, threads)
 
         from selftrain.evaluate import evaluate as score
         from selftrain.experiment import Watched
@@ -132,6 +134,7 @@ def loaded(
     run: Path,
     examples: Sequence[Example],
     watch: Watch,
+    backbone: str | None,
     device: str | None,
     threads: int | None,
 ) -> tuple[Classifier, Machine]:
@@ -139,7 +142,7 @@ def loaded(
     with watch.busy("loading"):
         from selftrain.runs import load
 
-        model = load(run)  # first: a damaged run is found before torch is loaded
+        model = load(run, backbone=backbone)  # first: a damaged run is found before torch is loaded
 
         from selftrain.machine import Machine
         from selftrain.rehearse import texts_cut

@@ -49,6 +49,15 @@ BackboneName = Annotated[
         rich_help_panel=METHOD,
     ),
 ]
+GivenBackbone = Annotated[
+    str | None,
+    typer.Option(
+        "--backbone",
+        metavar="NAME",
+        help="Where the run's backbone is, if it is not an embedded one.",
+        rich_help_panel=METHOD,
+    ),
+]
 ConfigFile = Annotated[
     Path | None,
     typer.Option(

@@ -35,8 +35,9 @@ def main() -> None:
     options = arguments()
     done = finished(options.out)
     for student in options.student:
-        method, _, name = student.partition("@")
+        reads, _, name = student.partition("@")
         backbone = load(name)
+        method = recipe(f"upet-{reads}-adapter")
         for task in options.task:
             about = tasks.find(task)
             rows, design = cut(read(options.data / task, "train", about))
@@ -52,12 +53,12 @@ def main() -> None:
                     options.work / task / student / str(seed),
                     about,
                     split,
-                    recipe(f"upet-{method}-adapter"),
+                    method,
                     backbone=backbone,
                     seed=seed,
-                    on=Machine(),
+                    on=Machine(threads=options.threads),
                 ):
-                    print(task, student, seed, line_of(round_, 0), flush=True)
+                    print(task, student, seed, line_of(round_, method.rounds), flush=True)
                     rounds.append(round_)
                 seconds = time.perf_counter() - started
                 held = design
@@ -94,6 +95,7 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
     parser.add_argument("--design", action="store_true", help="score the design rows, not test")
+    parser.add_argument("--threads", type=int, help="of torch")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/first_tables.jsonl"))
     parser.add_argument("--work", type=Path, default=Path("runs/first_tables"))
     return parser.parse_args()

@@ -35,7 +35,7 @@ say = Console(stderr=True)
 
 @dataclass(frozen=True)
 class Settings:
-    """How to train; the defaults made `minilm-mlm` in 55 minutes on two cores."""
+    """How to train; the defaults are those that `minilm-mlm` was trained with."""
 
     rank: int = 64
     steps: int = 2300

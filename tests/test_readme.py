@@ -1,0 +1,39 @@
+"""What the README says is what happens."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from selftrain.cli import app
+
+README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+COMMANDS = {command.callback.__name__ for command in app.registered_commands if command.callback}
+
+
+def test_every_command_the_readme_shows_is_there() -> None:
+    shown = set(re.findall(r"\bselftrain (\w+)", "".join(text for _, text in BLOCKS)))
+    shown.discard("import")  # from selftrain import …
+    assert {"demo", "fit", "predict", "evaluate", "methods"} <= shown
+    assert shown <= COMMANDS
+
+
+def test_the_python_of_the_readme_is_twelve_lines_and_is_there_once() -> None:
+    (code,) = [text for kind, text in BLOCKS if kind == "python"]
+    assert len([line for line in code.splitlines() if line]) <= 12
+
+
+@pytest.mark.slow
+def test_the_python_of_the_readme_runs(tmp_path: Path) -> None:
+    (code,) = [text for kind, text in BLOCKS if kind == "python"]
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "positive" in done.stdout or "negative" in done.stdout
+    assert (tmp_path / "my-model" / "model.safetensors").is_file()

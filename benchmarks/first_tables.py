@@ -12,16 +12,26 @@ from its last whole round.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import time
 from pathlib import Path
 
 from selftrain import task as tasks
 from selftrain.backbone import load
-from selftrain.data import Columns, Labeled, Notes, make_split, read_labelled
+from selftrain.data import (
+    Columns,
+    Labeled,
+    Notes,
+    gist,
+    make_split,
+    read_labelled,
+    remove_overlap,
+)
 from selftrain.experiment import cells, train
 from selftrain.fewshot import sample
 from selftrain.machine import Machine
+from selftrain.method import Method, to_plain
 from selftrain.recipes import recipe
 from selftrain.report import line_of, markdown
 from selftrain.seeds import uniform
@@ -42,11 +52,12 @@ def main() -> None:
             about = tasks.find(task)
             rows, design = cut(read(options.data / task, "train", about))
             for seed in options.seeds:
-                key = (task, student, seed, options.design)
+                key = (task, student, seed, options.design, fingerprint(method))
                 if key in done:
                     continue
                 few, rest = sample(rows, 16, seed)
-                split = make_split(few, rest, notes=Notes())
+                pool = remove_overlap(rest, design, Notes(), "design")
+                split = make_split(few, pool, notes=Notes())
                 started = time.perf_counter()
                 rounds = []
                 for round_ in train(
@@ -64,6 +75,7 @@ def main() -> None:
                 held = design
                 if not options.design:
                     held = cut_test(read(options.data / task, "test", about))
+                known = set(map(gist, [*split.labeled, *split.unlabeled]))
                 found = {
                     cell.system: cell.accuracy
                     for cell in cells(rounds, about, split, held, backbone=backbone, seed=seed)
@@ -73,6 +85,9 @@ def main() -> None:
                     "student": student,
                     "seed": seed,
                     "design": options.design,
+                    "method": fingerprint(method),
+                    "threads": options.threads,
+                    "also in train": len(known & set(map(gist, held))),
                     "rows": len(held),
                     "seconds": round(seconds, 1),
                     "accuracy": found,
@@ -117,8 +132,14 @@ def cut_test(rows: list[Labeled]) -> list[Labeled]:
     return sorted(rows, key=lambda row: uniform(0, row.example.uid))[:TEST]
 
 
-def finished(out: Path) -> set[tuple[str, str, int, bool]]:
-    return {(line["task"], line["student"], line["seed"], line["design"]) for line in lines(out)}
+def fingerprint(method: Method) -> str:
+    """A changed recipe is another cell: its lines are never mixed with the old one's."""
+    return hashlib.sha256(json.dumps(to_plain(method), sort_keys=True).encode()).hexdigest()[:12]
+
+
+def finished(out: Path) -> set[tuple[object, ...]]:
+    names = ("task", "student", "seed", "design", "method")
+    return {tuple(line[name] for name in names) for line in lines(out)}
 
 
 def lines(out: Path) -> list[dict]:
@@ -130,15 +151,16 @@ def lines(out: Path) -> list[dict]:
 def show(out: Path) -> None:
     """The tables so far, as Markdown."""
     every = lines(out)
-    for task, student, design in sorted({(x["task"], x["student"], x["design"]) for x in every}):
-        wanted = (task, student, design)
-        mine = [x for x in every if (x["task"], x["student"], x["design"]) == wanted]
+    names = ("task", "student", "design", "method")
+    for wanted in sorted({tuple(x[name] for name in names) for x in every}):
+        task, student, design, method = wanted
+        mine = [x for x in every if tuple(x[name] for name in names) == wanted]
         mine.sort(key=lambda x: SEEDS.index(x["seed"]) if x["seed"] in SEEDS else x["seed"])
         systems = dict.fromkeys(name for x in mine for name in x["accuracy"])
         seconds = sum(x["seconds"] for x in mine) / len(mine)
         print(
             f"\n{task}, {student}, {mine[0]['rows']} {'design' if design else 'test'} rows, "
-            f"{seconds:.0f} s a run\n"
+            f"{seconds:.0f} s a run, method {method}\n"
         )
         scores = {name: {x["seed"]: x["accuracy"].get(name) for x in mine} for name in systems}
         print(markdown(scores, [x["seed"] for x in mine]))

@@ -99,6 +99,18 @@ def test_an_add_on_of_another_shape_is_refused(tmp_path: Path) -> None:
         load(tmp_path)
 
 
+@pytest.mark.parametrize("base", ["someone/encoder", "nowhere", "."])
+def test_an_add_on_leads_to_a_folder_with_an_encoder_and_nowhere_else(
+    base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not to the hub, and not to itself without end."""
+    monkeypatch.chdir(tmp_path)
+    facts = {"base": base, "base_sha256": "0" * 64}
+    save_file({"mlm.bias": torch.zeros(3)}, tmp_path / "addon.safetensors", metadata=facts)
+    with pytest.raises(ModelError, match="is no folder with an encoder here"):
+        load(tmp_path)
+
+
 def test_an_add_on_that_is_no_file_of_ours_is_refused(tmp_path: Path) -> None:
     (tmp_path / "addon.safetensors").write_bytes(b"nonsense")
     with pytest.raises(ModelError, match="cannot be read"):

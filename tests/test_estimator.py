@@ -303,6 +303,16 @@ def test_a_folder_that_holds_something_is_not_written_over(
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
+def test_saving_leaves_what_else_is_in_the_folder_as_it_was(
+    fitted: SelfTrainingClassifier, tmp_path: Path
+) -> None:
+    (tmp_path / "model.tmp").mkdir()
+    (tmp_path / "model.tmp" / "thesis.txt").write_text("mine")
+    fitted.save(tmp_path / "model")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "model.tmp"]
+    assert (tmp_path / "model.tmp" / "thesis.txt").read_text() == "mine"
+
+
 def test_a_run_of_the_command_line_can_be_loaded(
     tmp_path: Path, tiny_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -338,6 +348,17 @@ def test_facts_from_a_stranger_are_not_trusted(
     (tmp_path / "model" / "estimator.json").write_text(text, encoding="utf-8")
     with pytest.raises(ModelError, match=problem):
         SelfTrainingClassifier.load(tmp_path / "model", backbone=fitted.backbone)
+
+
+@pytest.mark.parametrize(("named", "kept"), [("minilm", True), ("evil/hub", False), ([1], False)])
+def test_a_backbone_a_stranger_names_is_not_what_the_next_fit_takes(
+    fitted: SelfTrainingClassifier, tmp_path: Path, named: Any, kept: bool
+) -> None:
+    fitted.save(tmp_path / "model")
+    facts = {"params": {"backbone": named}, "classes": ["bad", "good"]}
+    (tmp_path / "model" / "estimator.json").write_text(json.dumps(facts), encoding="utf-8")
+    loaded = SelfTrainingClassifier.load(tmp_path / "model", backbone=fitted.backbone)
+    assert loaded.backbone == (named if kept else fitted.backbone)
 
 
 def test_a_model_without_facts_has_string_labels(

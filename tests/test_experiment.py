@@ -22,6 +22,7 @@ from selftrain.experiment import Cell, Watched, by_system, cells, train
 from selftrain.loop import Round
 from selftrain.machine import Machine
 from selftrain.report import closing_rows
+from selftrain.runs import Run
 
 TEST = [
     Labeled(small_run.example(label, n), label) for n in range(30, 36) for label in ("good", "bad")
@@ -33,16 +34,20 @@ def backbone(tiny_backbone: Callable[[str], Backbone]) -> Backbone:
     return tiny_backbone("bert")
 
 
-def go(folder: Path, backbone: Backbone, **changes: Any) -> Iterator[Round]:
-    given = {
+def given(backbone: Backbone, **changes: Any) -> dict[str, Any]:
+    return {
         "task": small_run.TASK,
         "split": small_run.split(),
         "method": small_run.METHOD,
         "backbone": backbone,
         "seed": 7,
         "on": small_run.MACHINE,
+        **changes,
     }
-    return train(folder, **{**given, **changes})
+
+
+def go(folder: Path, backbone: Backbone, **changes: Any) -> Iterator[Round]:
+    return train(folder, **given(backbone, **changes))
 
 
 # ── the run folder ───────────────────────────────────────────────────────────────────────────
@@ -117,6 +122,46 @@ def test_a_folder_into_which_something_came_meanwhile_is_not_removed(
     with pytest.raises(TrainingError):
         list(go(tmp_path / "new" / "run", backbone))
     assert snapshot(tmp_path) == {"new": None, "new/notes.txt": b"mine"}
+
+
+def test_a_folder_that_is_refused_is_left_as_it_was(tmp_path: Path, backbone: Backbone) -> None:
+    (tmp_path / "run" / "rounds" / "0").mkdir(parents=True)
+    (tmp_path / "run" / "rounds" / "0" / "x").write_text("mine")
+    (tmp_path / "run" / ".lock").touch()
+    before = snapshot(tmp_path)
+    with pytest.raises(RunError, match="neither empty nor a run folder: it holds 'rounds'"):
+        list(go(tmp_path / "run", backbone))
+    assert snapshot(tmp_path) == before
+
+
+def test_a_run_that_another_process_finished_meanwhile_is_not_removed(
+    tmp_path: Path, backbone: Backbone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, before = experiment.Run.start, {}
+
+    def late(*arguments: Any) -> Any:
+        with real(tmp_path / "run", small_run.manifest(backbone, seed=8)) as other:
+            other.save(next(experiment.self_train(**given(backbone, seed=8))))
+        before.update(snapshot(tmp_path))
+        return real(*arguments)
+
+    monkeypatch.setattr(experiment.Run, "start", late)
+    with pytest.raises(RunError, match="seed was 8, is now 7"):
+        list(go(tmp_path / "run", backbone))
+    assert snapshot(tmp_path) == before
+
+
+def test_a_run_gone_on_with_is_not_removed_by_an_error(
+    tmp_path: Path, backbone: Backbone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even one without a round: another call began it."""
+    with Run.start(tmp_path / "run", small_run.manifest(backbone)):
+        pass
+    before = snapshot(tmp_path)
+    monkeypatch.setattr(experiment, "self_train", failing(0, TrainingError("the loss is nan")))
+    with pytest.raises(TrainingError):
+        list(go(tmp_path / "run", backbone))
+    assert snapshot(tmp_path) == before
 
 
 def test_a_run_that_another_process_began_meanwhile_is_not_removed(

@@ -172,9 +172,29 @@ def test_an_error_half_way_leaves_the_old_file_and_nothing_else(
     assert (tmp_path / name).read_text() == "what was there before"
 
 
+def test_a_neighbour_named_like_something_temporary_is_left_alone(
+    model: Classifier, tmp_path: Path
+) -> None:
+    (tmp_path / "out.csv.tmp").write_text("mine")
+    answered(model, table(), tmp_path / "out.csv")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.csv", "out.csv.tmp"]
+    assert (tmp_path / "out.csv.tmp").read_text() == "mine"
+
+
 def test_through_a_link_the_file_it_leads_to_is_replaced(model: Classifier, tmp_path: Path) -> None:
     (tmp_path / "real.csv").write_text("old")
     (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")
     answered(model, table(), tmp_path / "link.csv")
     assert (tmp_path / "link.csv").is_symlink()
     assert len(read_csv(tmp_path / "real.csv")) == len(TEXTS)
+
+
+def test_a_model_without_dropout_answers_and_is_certain(
+    tiny_backbone: Callable[[str], Backbone], tmp_path: Path
+) -> None:
+    task = Task("films", ("bad", "good"))
+    steady = build(task, tiny_backbone("bert"), Adapter(), reads="head", dropout=0.0, seed=1)
+    table = read_texts(["a great film", "a dull film"], notes=Notes())
+    predict(steady, table, tmp_path / "out.csv", passes=4, on=small_run.MACHINE)
+    with (tmp_path / "out.csv").open(newline="") as file:
+        assert [row["certainty"] for row in csv.DictReader(file)] == ["1.0", "1.0"]

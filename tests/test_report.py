@@ -38,6 +38,12 @@ def test_a_round_whose_training_broke_off_says_why() -> None:
     assert line == "round 1/3   3 s   the loss is nan at step 7 of 120"
 
 
+def test_figures_a_stranger_left_out_or_spoilt_are_left_out_of_the_line() -> None:
+    for figures in ({}, {"picked": 3, "fit": []}, {"picked": {"good": 3}, "pool": 9, "fit": 7}):
+        assert round_line(1, 3, figures, "why") == "round 1/3   why"
+    assert round_line(1, 3, {"fit": [{"loss": 0.5}], "seconds": [{}]}) == "round 1/3   loss 0.500"
+
+
 # ── the closing table ────────────────────────────────────────────────────────────────────────
 
 SCORES = {

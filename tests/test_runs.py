@@ -223,7 +223,12 @@ def test_other_rows_are_another_configuration(
 
 
 @pytest.mark.parametrize(
-    ("place", "new"), [("threads", 99), ("versions.torch", "1.0"), ("versions.python", "3.0")]
+    ("place", "new"),
+    [
+        ("threads", 99),
+        ("device", "abacus"),
+        *((f"versions.{name}", "1.0") for name in ("python", *runs.PACKAGES)),
+    ],
 )
 def test_another_machine_is_noted_and_not_refused(
     folder: Path, manifest: Manifest, place: str, new: object
@@ -360,6 +365,10 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda f: rewritten(f / "rounds/1/round.json", figures={"seconds": float("inf")}),
         "round.json is damaged: figures.seconds",
     ),
+    "record with a number without end": (
+        lambda f: rewritten(f / "rounds/1/round.json", figures={"seconds": 10**4000}),
+        "round.json is damaged: figures.seconds",
+    ),
     "record with a name that would move the cursor": (
         lambda f: rewritten(f / "rounds/1/round.json", figures={"a\n\x1b[2J": "x"}),
         "round.json is damaged: figures.a��[2J",
@@ -415,6 +424,36 @@ def test_a_damaged_or_foreign_folder_is_one_line_and_a_hint(
     assert said in caught.value.message
     assert "\n" not in caught.value.message
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [("LARGEST_LESSON", "has 24 rows"), ("LARGEST_TABLE", "bytes unpacked")],
+)
+def test_a_lesson_that_would_not_fit_into_memory_is_not_read(
+    limit: str,
+    said: str,
+    folder: Path,
+    manifest: Manifest,
+    backbone: Backbone,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(runs, limit, 23)
+    with pytest.raises(RunError, match=said), Run.start(folder, manifest) as run:
+        run.done(backbone)
+
+
+def test_a_text_repeated_in_a_lesson_takes_its_room_once(
+    folder: Path, manifest: Manifest, backbone: Backbone
+) -> None:
+    """Packed, a text takes no more room a million times than once."""
+    line = {"label": ["good"], "confidence": [0.5], "certainty": [0.5], "weight": [0.5]}
+    line |= {"uid": ["x" * 100_000], "role": ["easy"]}
+    relessoned(folder, **{name: column * 100 for name, column in line.items()})
+    with Run.start(folder, manifest) as run:
+        audit = run.done(backbone)[1].lesson.audit
+    assert len(audit) == 100
+    assert len({id(each.uid) for each in audit}) == 1
 
 
 def test_any_changed_byte_of_a_model_is_noticed(folder: Path, backbone: Backbone) -> None:
@@ -521,6 +560,16 @@ def test_a_full_disk_at_any_step_leaves_the_earlier_rounds_whole(
     assert "df -h" in caught.value.hint
     check_only_the_teacher_is_there(begun, backbone)
     begun.save(rounds[1])
+    assert len(begun.done(backbone)) == 2
+
+
+def test_what_a_killed_save_left_gives_way_to_the_next(
+    begun: Run, rounds: list[Round], backbone: Backbone
+) -> None:
+    (begun.folder / "rounds" / "1.tmp").mkdir()
+    (begun.folder / "rounds" / "1.tmp" / "half").touch()
+    begun.save(rounds[1])
+    assert [path.name for path in sorted((begun.folder / "rounds").iterdir())] == ["0", "1"]
     assert len(begun.done(backbone)) == 2
 
 

@@ -375,3 +375,11 @@ def test_the_draw_ignores_the_global_generator_and_leaves_it_alone():
         lessons.append(select(Selection(count=20), seen))
         assert torch.equal(torch.get_rng_state(), before)
     assert lessons[0] == lessons[1]
+
+
+def test_certainty_may_be_a_share_of_the_largest_gain():
+    opposite = votes([[[1.0, 0.0]], [[0.0, 1.0]]])  # the gain is ln 2, all that two classes allow
+    plain = select(Selection(score=Certain(), count=1), opposite).audit[0]
+    share = select(Selection(score=Certain(), count=1, normalised=True), opposite).audit[0]
+    assert plain.certainty == pytest.approx(1 - math.log(2))
+    assert share.certainty == pytest.approx(0, abs=1e-12)

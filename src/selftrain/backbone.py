@@ -25,6 +25,7 @@ from selftrain.mlm import MLMHead, pretrained_head, read_addon
 EMBEDDED = ("minilm", "minilm-mlm")
 ADDONS = Path(__file__).parent / "addons"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+ADDON = "addon.safetensors"
 ALIASES = {"all-MiniLM-L6-v2": "minilm"}
 FALLBACK_DROPOUT = 0.1
 DOWNLOADS = ("*.safetensors", "*.json", "*.txt", "*.model")
@@ -78,8 +79,8 @@ def load(name: str | Path, *, revision: str | None = None) -> Backbone:
     """
     name = str(name)
     folder, revision = _find(name, revision)
-    if (folder / "addon.safetensors").is_file():
-        return _with_addon(name, folder / "addon.safetensors")
+    if (folder / ADDON).is_file():
+        return _with_addon(name, folder / ADDON)
     backbone = _from_folder(name, folder, revision)
     if name == "minilm" and backbone.sha256 != MINILM_SHA256:
         raise ModelError(
@@ -302,7 +303,14 @@ def _damaged(name: str, reason: str) -> ModelError:
 def _with_addon(name: str, path: Path) -> Backbone:
     """The base an add-on was trained for, with the add-on applied."""
     addon = read_addon(path)
-    base = load(ALIASES.get(addon.base, addon.base))
+    named = ALIASES.get(addon.base, addon.base)
+    if named not in EMBEDDED and (not Path(named).is_dir() or (Path(named) / ADDON).exists()):
+        # The name stands in a file: it is followed to a folder with an encoder, never to the hub.
+        raise ModelError(
+            f"add-on `{path}` was trained for `{named}`, which is no folder with an encoder here",
+            "put a copy of that encoder there, or train an add-on on one: tools/train_mlm.py",
+        )
+    base = load(named)
     if base.sha256 != addon.base_sha256:
         raise ModelError(
             f"add-on `{path}` was trained for `{addon.base}` with sha256 {addon.base_sha256}; "
@@ -322,7 +330,10 @@ def _pooling(folder: Path) -> Literal["cls", "mean"]:
     path = folder / "1_Pooling" / "config.json"
     if not path.is_file():
         return "cls"
-    facts = json.loads(path.read_text("utf-8"))
+    try:
+        facts = dict(json.loads(path.read_text("utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise _damaged(str(folder), f"{path.name} of its pooling: {error}") from None
     mean = facts.get("pooling_mode_mean_tokens") or facts.get("pooling_mode") == "mean"
     return "mean" if mean else "cls"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -220,7 +221,7 @@ class Classifier(nn.Module):
             raise ModelError(
                 f"`{folder}` was trained on `{source.name}`, which is not embedded; "
                 "a place that a model names is not followed by itself",
-                f"give it yourself: --backbone {source.name}",
+                f"give it yourself: --backbone {shlex.quote(source.name)}",
             )
         backbone = backbone or backbones.load(source.name)
         if backbone.sha256 != source.sha256:

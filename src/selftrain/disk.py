@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from secrets import token_hex
 from typing import Literal
 
 from safetensors import SafetensorError
@@ -25,12 +26,15 @@ from selftrain.errors import RunError
 def replacing(path: Path, *, private: bool = False) -> Iterator[Path]:
     """Give a place to write a file or a folder; it becomes ``path`` once it is whole and on disk.
 
-    After an error nothing is left of it; after a kill perhaps a ``.tmp``, which the next writer
-    removes. ``private``: files are for their owner only.
+    After an error nothing is left of it; after a kill perhaps a hidden file or folder. ``private``,
+    in folders of our own: files are for their owner only, and what a kill left, a ``.tmp``, is
+    known by its name and removed by the next writer.
     """
-    temporary = path.with_name(f"{path.name}.tmp")
+    name = f"{path.name}.tmp" if private else f".{path.name}.{token_hex(8)}"
+    temporary = path.with_name(name)
     with refusals(path, "write"):
-        remove(temporary)
+        if private:  # elsewhere a name that can be foreseen may be that of someone's own file
+            remove(temporary)
         try:
             yield temporary
             seal(temporary, private=private)

@@ -184,6 +184,8 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         else:
             model = Classifier.load(place, None if backbone is None else backbones.load(backbone))
         params, classes = read_facts(place / FACTS, model.labels)
+        if params.get("backbone") not in backbones.EMBEDDED:  # the next fit would follow it
+            params["backbone"] = backbone
         self = cls(**params)
         self.model_, self.classes_ = model, np.asarray(classes)
         return self

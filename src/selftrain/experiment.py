@@ -6,24 +6,21 @@ The test rows are read here once, after the run, by ``evaluate``; nothing is cho
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from filelock import FileLock, Timeout
 from torch import Tensor
 
 from selftrain.backbone import Backbone
 from selftrain.baselines import FrozenLogistic, Majority
 from selftrain.data import Example, Labeled, Split
-from selftrain.disk import remove
 from selftrain.evaluate import Predictor, evaluate
 from selftrain.loop import Round, self_train
 from selftrain.machine import Machine
 from selftrain.method import Method
 from selftrain.report import MAJORITY
-from selftrain.runs import LOCK, MANIFEST, ROUNDS, Manifest, Run
+from selftrain.runs import Manifest, Run
 from selftrain.task import Task
 
 FROZEN = "frozen encoder + logistic regression"
@@ -48,27 +45,19 @@ def train(
     """Self-training with every round on disk before it is handed on; goes on where it stopped.
 
     Rounds already in the folder are handed on first. ``say`` is told, before any round, what is
-    found there. After an error the folder is as it was before, unless it holds a round by then.
+    found there. A run begun here is taken back after an error, unless it holds a round by then.
     """
     manifest = Manifest.of(task, split, method, backbone=backbone, seed=seed, on=on)
-    made = [place for place in (folder, *folder.parents) if not place.exists()]
-    keep = (folder / MANIFEST).exists()
-    try:
-        with Run.start(folder, manifest) as run:
-            done = run.done(backbone)
-            for note in (*run.notes, *standing(folder, done, method)):
-                say(note)
-            yield from done
-            for round_ in self_train(
-                task, split, method, backbone=backbone, seed=seed, done=done, on=on
-            ):
-                run.save(round_)
-                keep = True
-                yield round_
-    except BaseException:
-        if not keep:
-            discard(folder, made)
-        raise
+    with Run.start(folder, manifest) as run:
+        done = run.done(backbone)
+        for note in (*run.notes, *standing(folder, done, method)):
+            say(note)
+        yield from done
+        for round_ in self_train(
+            task, split, method, backbone=backbone, seed=seed, done=done, on=on
+        ):
+            run.save(round_)
+            yield round_
 
 
 def standing(folder: Path, done: Sequence[Round], method: Method) -> Iterator[str]:
@@ -77,15 +66,6 @@ def standing(folder: Path, done: Sequence[Round], method: Method) -> Iterator[st
         yield f"{folder} is finished: these are its rounds"
     elif done:
         yield f"{folder} goes on after round {done[-1].number}"
-
-
-def discard(folder: Path, made: Sequence[Path]) -> None:
-    """Take back a run without a round, and the folders made for it; not while another writes."""
-    with suppress(OSError, Timeout), FileLock(folder / LOCK).acquire(blocking=False):
-        for name in (ROUNDS, MANIFEST, LOCK):
-            remove(folder / name)
-        for place in made:
-            place.rmdir()  # which refuses where something else has come into it
 
 
 # ── scores ───────────────────────────────────────────────────────────────────────────────────

@@ -65,7 +65,11 @@ def _accelerator(device: str | None) -> Accelerator:
     if device == "mps":
         # An operation Metal lacks should run on the CPU rather than end a long run.
         os.environ.setdefault("PYTORCH_ENABLE_MPS_FALLBACK", "1")
-    return Accelerator(cpu=device == "cpu")
+    made = Accelerator(cpu=device == "cpu")
+    # Accelerate's own state is one for a process: a second device would quietly be the first.
+    fine = device is None or made.device.type == device
+    require(fine, "device", device, f"{made.device.type}, on which this process already computes")
+    return made
 
 
 @contextmanager

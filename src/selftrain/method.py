@@ -1,15 +1,13 @@
 """A method as data: what teacher and student read, change and minimise, and how rounds go on.
 
 ``Method`` holds everything that decides a result, nothing of where it is computed. It goes to
-and from plain TOML; a baseline or an ablation is ``replace(UPET, …)``.
+and from plain TOML; a baseline or an ablation is ``replace(upet(…), …)``.
 """
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
@@ -151,13 +149,3 @@ def _unknown(given: Any, known: Any, place: str = "") -> Iterator[str]:
     elif isinstance(given, list | tuple) and isinstance(known, list):
         for number, (value, there) in enumerate(zip(given, known, strict=True)):
             yield from _unknown(value, there, f"{place}{number}.")
-
-
-def read(path: Path) -> Method:
-    """A method from a TOML file."""
-    try:
-        return from_plain(tomllib.loads(path.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not TOML: {error}") from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -21,27 +21,43 @@ MISSING = "–"
 
 
 def round_line(number: int, rounds: int, figures: Mapping[str, Any], why: str = "") -> str:
-    """One line for one round, with its numbers.
+    """One line for one round, with its numbers: those it has, for a run folder may be anyone's.
 
     `round 2/3   picked 410 of 1024   confidence 0.94   certainty 0.98   …   41 s`
     """
-    parts = [f"round {number}/{rounds}" if number else "teacher  "]
-    if "picked" in figures:
-        parts += [
-            f"picked {figures['picked']} of {figures['pool']}",
-            f"confidence {figures['confidence']:.2f}",
-            f"certainty {figures['certainty']:.2f}",
-            f"changed {figures['changed']:.0%}" if "changed" in figures else "",
-        ]
-    for fitted in figures.get("fit", [])[-1:]:
-        parts.append(f"loss {fitted['loss']:.3f}")
-        if fitted["contrast"] is not None:
-            parts.append(f"contrast {fitted['contrast']:.2f}")
-        parts.append(f"{count(fitted['tuned'])} of {count(fitted['total'])} trained")
-    if "dev" in figures:
-        parts.append(f"dev {100 * figures['dev']:.1f}")
-    parts += [f"{figures['seconds']:.0f} s", why]
+    fits = figures.get("fit")
+    fitted = fits[-1] if isinstance(fits, list) and fits else {}
+    parts = [
+        f"round {number}/{rounds}" if number else "teacher  ",
+        told("picked {} of {}", figures, "picked", "pool"),
+        told("confidence {:.2f}", figures, "confidence"),
+        told("certainty {:.2f}", figures, "certainty"),
+        told("changed {:.0%}", figures, "changed"),
+        told("loss {:.3f}", fitted, "loss"),
+        told("contrast {:.2f}", fitted, "contrast"),
+        told("{} of {} trained", fitted, "tuned", "total", shown=count),
+        told("dev {:.1f}", figures, "dev", shown=lambda share: 100 * share),
+        told("{:.0f} s", figures, "seconds"),
+        why,
+    ]
     return "   ".join(part for part in parts if part)
+
+
+def told(
+    form: str,
+    figures: Mapping[str, Any],
+    *names: str,
+    shown: Callable[[Any], object] = lambda number: number,
+) -> str:
+    """The form with these figures filled in; nothing where one of them is missing or no number.
+
+    >>> told("picked {} of {}", {"picked": 3, "pool": 9}, "picked", "pool")
+    'picked 3 of 9'
+    """
+    values = [figures.get(name) for name in names]
+    if not all(isinstance(value, int | float) for value in values):
+        return ""
+    return form.format(*map(shown, values))
 
 
 def line_of(round_: Round, rounds: int, *, dev: float | None = None) -> str:

@@ -25,16 +25,16 @@ import platform
 import re
 import stat
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from filelock import FileLock, Timeout
-from pydantic import FiniteFloat, TypeAdapter, ValidationError
+from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from selftrain.data import Judged, Labeled, Lesson, Split
@@ -54,10 +54,22 @@ FORMAT = 1
 MANIFEST, LOCK, ROUNDS = "manifest.json", ".lock", "rounds"
 RECORD, LESSON, MODEL = "round.json", "lesson.parquet", ("model.json", "model.safetensors")
 LARGEST_JSON = 16 * 2**20  # bytes: room for the counts of a hundred thousand classes
-LARGEST_LESSON = 50_000_000  # rows
+LARGEST_LESSON = 5_000_000  # rows
+LARGEST_TABLE = 2**30  # bytes of a lesson, unpacked
+PACKAGES = (
+    "selftrain",
+    "torch",
+    "transformers",
+    "tokenizers",
+    "peft",
+    "accelerate",
+    "numpy",
+    "scikit-learn",
+)
+"""Those whose version may decide the last bits of a result."""
 
 T = TypeVar("T")
-Number = int | FiniteFloat
+Number = Annotated[int, Field(ge=-(2**63), lt=2**63)] | FiniteFloat
 Figure = Number | dict[str, int] | list[dict[str, Number | None]]
 """A number, counts by class, or what each fit of the round had to say."""
 
@@ -86,6 +98,7 @@ class Manifest:
     """Fingerprints of the labelled rows and their order, the dev rows, and the pool."""
     backbone: Base
     versions: dict[str, str]
+    device: str
     threads: int
     created: str
 
@@ -103,9 +116,11 @@ class Manifest:
         """The manifest of a run about to start here; the pool is read once, as a stream."""
         import torch
 
+        from selftrain.machine import Machine
         from selftrain.method import to_plain
 
-        packages = {name: version(name) for name in ("selftrain", "torch", "transformers")}
+        on = on or Machine()
+        packages = {name: version(name) for name in PACKAGES}
         return cls(
             format=FORMAT,
             task=TypeAdapter(Task).dump_python(task, mode="json"),
@@ -119,7 +134,8 @@ class Manifest:
             },
             backbone=Base(backbone.name, backbone.revision, backbone.sha256),
             versions={"python": platform.python_version(), **packages},
-            threads=(on and on.threads) or torch.get_num_threads(),
+            device=on.accelerator().device.type,
+            threads=on.threads or torch.get_num_threads(),
             created=datetime.now(UTC).isoformat(timespec="seconds"),
         )
 
@@ -135,7 +151,7 @@ class Manifest:
 
     def machine(self) -> dict[str, Any]:
         """What may differ when a run goes on, at the price of the last bits."""
-        return {**self.versions, "threads": self.threads}
+        return {**self.versions, "device": self.device, "threads": self.threads}
 
 
 def _order(labelled: Sequence[Labeled]) -> str:
@@ -185,14 +201,19 @@ class Run:
 
     @classmethod
     def start(cls, folder: str | Path, manifest: Manifest) -> Run:
-        """Begin a run in a new or empty folder, or go on with a run of the same configuration."""
+        """Begin a run in a new or empty folder, or go on with a run of the same configuration.
+
+        A run begun here is taken back after an error, unless it holds a round by then.
+        """
         folder = Path(folder)
         _existing(folder)  # before the lock is made, so that a foreign folder stays as it is
         with refusals(folder, "write"), ExitStack() as held:
+            made = [place for place in (folder, *folder.parents) if not place.exists()]
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             held.enter_context(_locked(folder))
             earlier = _existing(folder)
             if earlier is None:
+                held.enter_context(_begun(folder, made))
                 with replacing(folder / MANIFEST, private=True) as path:
                     _write_json(path, manifest)
                 sync(folder.parent)
@@ -204,8 +225,8 @@ class Run:
     def __enter__(self) -> Run:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._held.close()
+    def __exit__(self, *error: Any) -> None:
+        self._held.__exit__(*error)
 
     def done(self, backbone: Backbone) -> list[Round]:
         """The whole rounds so far, in order: what ``self_train`` goes on from."""
@@ -248,6 +269,22 @@ def _locked(folder: Path) -> AbstractContextManager[object]:
             f"{folder} is being written by another process",
             "wait until that one has ended, or begin in another folder: -o NEW",
         ) from None
+
+
+@contextmanager
+def _begun(folder: Path, made: Sequence[Path]) -> Iterator[None]:
+    """Take back a run without a round, and the folders made for it, if an error ends this."""
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):  # a folder that holds something, a round or anything else, stays
+            if (folder / ROUNDS).exists():
+                (folder / ROUNDS).rmdir()
+            for name in (MANIFEST, LOCK):
+                remove(folder / name)
+            for place in made:
+                place.rmdir()
+        raise
 
 
 def _clear_rounds(folder: Path) -> None:
@@ -456,9 +493,17 @@ def _read_lesson(path: Path, manifest: Manifest) -> tuple[Judged, ...]:
         with pyarrow.parquet.ParquetFile(path) as file:
             if not file.schema_arrow.equals(_lesson_schema()):
                 raise _damaged(path, f"has the columns {file.schema_arrow.names}")
-            if file.metadata.num_rows > LARGEST_LESSON:
-                raise _damaged(path, f"has {file.metadata.num_rows} rows")
-            audit = tuple(Judged(**row) for row in file.read().to_pylist())
+            about = file.metadata
+            if about.num_rows > LARGEST_LESSON:
+                raise _damaged(path, f"has {about.num_rows:,} rows")
+            size = sum(
+                about.row_group(place).total_byte_size for place in range(about.num_row_groups)
+            )
+            if size > LARGEST_TABLE:
+                raise _damaged(path, f"has {size:,} bytes unpacked")
+        names = [field.name for field in _lesson_schema() if field.type == pyarrow.string()]
+        table = pyarrow.parquet.read_table(path, read_dictionary=names)
+        audit = tuple(map(Judged, *map(_values, table.columns)))
     except (pyarrow.ArrowException, OSError) as error:
         raise _damaged(path, f"is not Parquet: {error}".partition("\n")[0]) from None
     for line in audit:
@@ -466,6 +511,17 @@ def _read_lesson(path: Path, manifest: Manifest) -> tuple[Judged, ...]:
         if not known or not math.isfinite(line.confidence + line.certainty + line.weight):
             raise _damaged(path, f"holds a line no round writes: {line!r:.120}")
     return audit
+
+
+def _values(column: Any) -> list[Any]:
+    """A column as a list in which equal texts are one object, so that none grows by repetition."""
+    values: list[Any] = []
+    for chunk in column.chunks:
+        if hasattr(chunk, "dictionary"):
+            values += map(chunk.dictionary.to_pylist().__getitem__, chunk.indices.to_pylist())
+        else:
+            values += chunk.to_pylist()
+    return values
 
 
 def _valid(kind: type[T], raw: bytes, path: Path) -> T:

@@ -126,6 +126,8 @@ class Selection:
     """Draw by weight (the paper), take the largest, or draw by weight to the power kappa."""
     kappa: float = 1.0
     label: Literal["mean", "deterministic", "vote"] = "mean"
+    normalised: bool = False
+    """Certainty as 1 - B / ln C, instead of max(0, 1 - B)."""
     align: bool = False
     """Divide probabilities by the pool's mean first: only where classes are balanced by design."""
     hard: Literal["rest", "bottom"] = "rest"
@@ -233,7 +235,7 @@ class Selection:
             held = [example for examples, _ in chunks for example in examples]
             stream = [(held, joined([votes for _, votes in chunks]))] if chunks else []
         for examples, votes in stream:
-            settled = certainty(votes)  # [N]
+            settled = certainty(votes, normalised=self.normalised)  # [N]
             heard = balanced(votes) if self.align else votes
             label = pseudo_label(heard, self.label)  # [N]
             sure = confidence(heard, label)  # [N]

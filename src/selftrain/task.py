@@ -28,7 +28,7 @@ class Task:
     """One label word (or several, whose probabilities add) for each class."""
     metric: str = "accuracy"
     f1_of: str | None = None
-    """The class whose F1 is reported beside accuracy; ``macro`` for the mean over classes."""
+    """The class whose F1 the paper reports too, or ``macro``; ``evaluate`` gives them all."""
     pair: bool = False
     max_length: int = 128
     """Tokens of a row, special tokens and template included; longer text is cut."""

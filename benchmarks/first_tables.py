@@ -157,7 +157,8 @@ def show(out: Path) -> None:
         mine = [x for x in every if tuple(x[name] for name in names) == wanted]
         mine.sort(key=lambda x: SEEDS.index(x["seed"]) if x["seed"] in SEEDS else x["seed"])
         systems = dict.fromkeys(name for x in mine for name in x["accuracy"])
-        seconds = sum(x["seconds"] for x in mine) / len(mine)
+        timed = [x["seconds"] for x in mine if "seconds" in x]  # a halted run has no honest time
+        seconds = sum(timed) / max(1, len(timed))
         print(
             f"\n{task}, {student}, {mine[0]['rows']} {'design' if design else 'test'} rows, "
             f"{seconds:.0f} s a run, method {method}\n"

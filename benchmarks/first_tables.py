@@ -2,10 +2,9 @@
 
     python benchmarks/first_tables.py DATA --task agnews --student head@minilm
 
-DATA holds one folder for each task with train.jsonl(.gz) and test.jsonl. The labelled rows
-(16 a class by seed), the pool and the design rows are cut from train; the test rows are read by
-the closing `evaluate` alone, and only without --design. One JSON line for each task, student and
-seed is appended to --out; a line that is there is not computed again, and a killed run goes on
+DATA and its cuts are those of folders.py; the test rows are read by the closing `evaluate`
+alone, and only without --design. One JSON line for each task, student and seed is appended to
+--out; a line that is there is not computed again, and a killed run goes on
 from its last whole round.
 """
 
@@ -17,28 +16,18 @@ import json
 import time
 from pathlib import Path
 
+import folders
+
 from selftrain import task as tasks
 from selftrain.backbone import load
-from selftrain.data import (
-    Columns,
-    Labeled,
-    Notes,
-    gist,
-    make_split,
-    read_labelled,
-    remove_overlap,
-)
+from selftrain.data import gist
 from selftrain.experiment import cells, train
-from selftrain.fewshot import sample
 from selftrain.machine import Machine
 from selftrain.method import Method, to_plain
 from selftrain.recipes import recipe
 from selftrain.report import line_of, markdown
-from selftrain.seeds import uniform
 
-SEEDS = (12, 21, 42, 87, 100)
-DESIGN = 1000  # rows of train that every decision is taken on
-TEST = 2000  # at most this many test rows, the same for every seed, chosen by hash
+SEEDS = folders.SEEDS
 
 
 def main() -> None:
@@ -50,14 +39,12 @@ def main() -> None:
         method = recipe(f"upet-{reads}-adapter")
         for task in options.task:
             about = tasks.find(task)
-            rows, design = cut(read(options.data / task, "train", about))
+            rows, design = folders.train_rows(options.data, about)
             for seed in options.seeds:
                 key = (task, student, seed, options.design, fingerprint(method))
                 if key in done:
                     continue
-                few, rest = sample(rows, 16, seed)
-                pool = remove_overlap(rest, design, Notes(), "design")
-                split = make_split(few, pool, notes=Notes())
+                split = folders.few_shot(rows, design, seed)
                 started = time.perf_counter()
                 rounds = []
                 for round_ in train(
@@ -72,9 +59,7 @@ def main() -> None:
                     print(task, student, seed, line_of(round_, method.rounds), flush=True)
                     rounds.append(round_)
                 seconds = time.perf_counter() - started
-                held = design
-                if not options.design:
-                    held = cut_test(read(options.data / task, "test", about))
+                held = design if options.design else folders.test_rows(options.data, about)
                 known = set(map(gist, [*split.labeled, *split.unlabeled]))
                 found = {
                     cell.system: cell.accuracy
@@ -114,22 +99,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/first_tables.jsonl"))
     parser.add_argument("--work", type=Path, default=Path("runs/first_tables"))
     return parser.parse_args()
-
-
-def read(folder: Path, part: str, about: tasks.Task) -> list[Labeled]:
-    path = next(p for p in (folder / f"{part}.jsonl", folder / f"{part}.jsonl.gz") if p.exists())
-    columns = Columns(text="text_a", pair="text_b") if about.pair else Columns(text="text")
-    return read_labelled(path, columns, notes=Notes())
-
-
-def cut(rows: list[Labeled]) -> tuple[list[Labeled], list[Labeled]]:
-    """Rows to learn from and design rows, by a hash of the text."""
-    ordered = sorted(rows, key=lambda row: uniform(0, row.example.uid))
-    return ordered[DESIGN:], ordered[:DESIGN]
-
-
-def cut_test(rows: list[Labeled]) -> list[Labeled]:
-    return sorted(rows, key=lambda row: uniform(0, row.example.uid))[:TEST]
 
 
 def fingerprint(method: Method) -> str:

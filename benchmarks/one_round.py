@@ -1,81 +1,144 @@
 """One round from the same teacher and votes, with one choice changed at a time, on design rows.
 
     python benchmarks/one_round.py --seeds 12 42 --variant laptop half
+    python benchmarks/one_round.py --data DATA --task agnews sst2 --student prompt@minilm-mlm
 
-The demo's movie sentences; the pool's gold labels are read after the fact, for the audit in the
-last column. One JSON line for each variant and seed is appended to --out.
+Without --data the demo's movie sentences. The pool's gold labels are read after the fact, for
+the audit in the last column. One JSON line for each variant and seed is appended to --out; a
+line that is there is not computed again.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import folders
+
+from selftrain import demo
+from selftrain import task as tasks
 from selftrain.annotate import annotate
 from selftrain.backbone import load
-from selftrain.data import Judged, Lesson
-from selftrain.demo import cut, rows_of
+from selftrain.data import Judged, Labeled, Lesson, Split
 from selftrain.evaluate import evaluate
 from selftrain.fit import fit
 from selftrain.loop import draw, fresh
 from selftrain.losses import EasyHard, Soft
 from selftrain.machine import Machine
-from selftrain.recipes import LAPTOP
+from selftrain.method import Method
+from selftrain.pel import Adapter
+from selftrain.recipes import recipe
 from selftrain.seeds import child
 
-STUDENT, SELECT = LAPTOP.student[0], LAPTOP.select
-VARIANTS = {
-    "laptop": (SELECT, STUDENT),
-    "half": (replace(SELECT, shares=(0.5,)), STUDENT),
-    "no contrast": (SELECT, replace(STUDENT, contrast=None)),
-    "contrast 0.1": (SELECT, replace(STUDENT, contrast=EasyHard(0.1, 2, 0.1))),
-    "half, soft": (replace(SELECT, shares=(0.5,)), replace(STUDENT, loss=Soft())),
-    "half, sampled": (replace(SELECT, shares=(0.5,), how="sample"), STUDENT),
-    "random head": (SELECT, replace(STUDENT, head_start="random", head_rate=5e-3)),
-    "no gold": (SELECT, replace(STUDENT, gold=0.0)),
-}
+
+def variants(method: Method) -> dict[str, Method]:
+    """The method, and what else it could have been."""
+
+    def student(**changes: object) -> Method:
+        return replace(method, student=(replace(method.student[0], **changes),))
+
+    def select(**changes: object) -> Method:
+        return replace(method, select=replace(method.select, **changes))
+
+    half = select(shares=(0.5,))
+    return {
+        "laptop": method,
+        "top 1": student(changes=Adapter(width=64, layers=1)),
+        "top 2": student(changes=Adapter(width=64, layers=2)),
+        "top 3": student(changes=Adapter(width=64, layers=3)),
+        "half": half,
+        "no contrast": student(contrast=None),
+        "contrast 0.1": student(contrast=EasyHard(0.1, 2, 0.1)),
+        "half, soft": replace(half, student=(replace(method.student[0], loss=Soft()),)),
+        "half, sampled": select(shares=(0.5,), how="sample"),
+        "random head": student(head_start="random", head_rate=5e-3),
+        "no gold": student(gold=0.0),
+    }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", nargs="+", type=int, default=[12, 42])
-    parser.add_argument("--variant", nargs="+", choices=VARIANTS, default=list(VARIANTS))
-    parser.add_argument("--threads", type=int)
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/one_round.jsonl"))
-    options = parser.parse_args()
+    options = arguments()
     on = Machine(threads=options.threads)
-    backbone = load("minilm")
-    task, rows = rows_of("movies")
-    truth = {row.example.uid: row.label for row in rows}
-    for seed in options.seeds:
-        part = cut(rows, seed)
-        split = part.split()
-        teacher = fresh(task, LAPTOP.teacher, backbone, child(seed, "teacher"))
+    reads, _, name = options.student.partition("@")
+    method = recipe(f"upet-{reads}-adapter")
+    backbone = load(name)
+    done = finished(options.out)
+    for task, seed, split, design, truth in splits(options):
+        open_ = [v for v in options.variant if (task.name, options.student, seed, v) not in done]
+        if not open_:
+            continue
+        teacher = fresh(task, method.teacher, backbone, child(seed, "teacher"))
         gold = Lesson(gold=split.labeled)
-        fit(teacher, gold, LAPTOP.teacher, seed=child(seed, "fit", 0), on=on)
-        size = LAPTOP.pool if isinstance(LAPTOP.pool, int) else None
+        fit(teacher, gold, method.teacher, seed=child(seed, "fit", 0), on=on)
+        size = method.pool if isinstance(method.pool, int) else None
         pool = draw(split.unlabeled, size, seed=child(seed, "pool", 1))
-        votes = list(annotate(teacher, pool, LAPTOP.passes, seed=child(seed, "votes", 1), on=on))
-        before = evaluate(teacher, part.design)["accuracy"]
-        for name in options.variant:
-            select, how = VARIANTS[name]
-            lesson = select(
+        votes = list(annotate(teacher, pool, method.passes, seed=child(seed, "votes", 1), on=on))
+        before = evaluate(teacher, design)["accuracy"]
+        for variant in open_:
+            chosen = variants(method)[variant]
+            lesson = chosen.select(
                 iter(votes), task.labels, split.labeled, pool=len(pool), number=1, seed=seed
             )
-            student = fresh(task, how, backbone, child(seed, "student", 1))
-            fit(student, lesson, how, seed=child(seed, "fit", 1, 0), on=on)
+            started = time.perf_counter()
+            student = fresh(task, chosen.student[0], backbone, child(seed, "student", 1), teacher)
+            fit(student, lesson, chosen.student[0], seed=child(seed, "fit", 1, 0), on=on)
             line = {
-                "variant": name,
+                "task": task.name,
+                "student": options.student,
                 "seed": seed,
-                "teacher": before,
-                "student": evaluate(student, part.design)["accuracy"],
+                "variant": variant,
+                "before": before,
+                "after": evaluate(student, design)["accuracy"],
+                "seconds": round(time.perf_counter() - started, 1),
                 "labels right": right(lesson.audit, truth),
             }
             with options.out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
             print(json.dumps(line), flush=True)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--task", nargs="+", default=["agnews", "sst2"], help="with --data")
+    parser.add_argument("--student", default="head@minilm", help="head or prompt, @, backbone")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[12, 42])
+    names = list(variants(recipe("upet-head-adapter")))
+    parser.add_argument("--variant", nargs="+", choices=names, default=names)
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/one_round.jsonl"))
+    return parser.parse_args()
+
+
+def splits(
+    options: argparse.Namespace,
+) -> Iterator[tuple[tasks.Task, int, Split, Sequence[Labeled], dict[str, str]]]:
+    """Task, seed, what a run may see, design rows, and the pool's gold labels for the audit."""
+    if options.data is None:
+        task, rows = demo.rows_of("movies")
+        truth = {row.example.uid: row.label for row in rows}
+        for seed in options.seeds:
+            part = demo.cut(rows, seed)
+            yield task, seed, part.split(), part.design, truth
+        return
+    for name in options.task:
+        task = tasks.find(name)
+        rows, design = folders.train_rows(options.data, task)
+        truth = {row.example.uid: row.label for row in rows}
+        for seed in options.seeds:
+            yield task, seed, folders.few_shot(rows, design, seed), design, truth
+
+
+def finished(out: Path) -> set[tuple[str, str, int, str]]:
+    """What need not be computed again."""
+    if not out.exists():
+        return set()
+    found = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    return {(x["task"], x["student"], x["seed"], x["variant"]) for x in found}
 
 
 def right(audit: tuple[Judged, ...], truth: dict[str, str]) -> dict[str, float]:

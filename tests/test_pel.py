@@ -49,6 +49,11 @@ TUNINGS: dict[str, tuple[Tuning, str]] = {  # and what every tensor it adds has 
     "ptuning-lstm": (PTuning(length=3, encoder="lstm"), "embeddings."),
     "lora": (LoRA(rank=2), ".lora_"),
     "ia3": (IA3(), ".ia3_"),
+    "adapter-top": (Adapter(width=4, layers="third"), ".adapter."),
+    "prefix-top": (Prefix(length=3, encoder="mlp", layers="third"), "prefix."),
+    "lora-top": (LoRA(rank=2, layers="third"), ".lora_"),
+    "ia3-top": (IA3(layers="third"), ".ia3_"),
+    "bitfit-top": (BitFit(layers="third"), "bias"),
 }
 STARTS_ELSEWHERE = ("prefix", "ptuning")
 """Learned keys, values and vectors take attention from the first step on: with no neutral value
@@ -67,7 +72,7 @@ def test_a_tuning_keeps_every_promise(
 ) -> None:
     backbone = tiny_backbone(family)
     tuning, mark = TUNINGS[name]
-    if (family, name) == ("modernbert", "bitfit"):
+    if (family, name.removesuffix("-top")) == ("modernbert", "bitfit"):
         with pytest.raises(ConfigError, match="no biases"):
             build(TASK, backbone, tuning, reads=reads, seed=1)
         return
@@ -182,9 +187,17 @@ def test_layers_counts_from_the_top(
     if (family, tuning) == ("modernbert", BitFit(layers=1)):
         return
     model = build(TASK, tiny_backbone(family), tuning, reads="head", seed=1)
-    top = f"encoder.{model.backbone.family.layers}.2."
-    assert all(name.startswith((top, "head.")) for name in model.trainable())
-    assert any(name.startswith(top) for name in model.trainable())
+    assert model.trunk is not None
+    layers = model.backbone.family.layers
+    whole = model.backbone.encoder.get_submodule(f"{layers}.2")
+    top = model.encoder.get_submodule(f"{layers}.0")
+    shared = {p.data_ptr() for p in whole.parameters()} & {p.data_ptr() for p in top.parameters()}
+    assert len(shared) > 1
+    assert len(list(model.encoder.get_submodule(layers).children())) == 1
+    assert len(list(model.trunk.layers.get_submodule(layers).children())) == 2
+    start = f"encoder.{layers}.0."
+    assert all(name.startswith((start, "head.")) for name in model.trainable())
+    assert any(name.startswith(start) for name in model.trainable())
 
 
 def test_more_layers_than_there_are_is_an_error(tiny_backbone: Callable[[str], Backbone]) -> None:
@@ -236,7 +249,7 @@ def context_of(model: Classifier) -> Tensor:
     """What the top layer's attention says before its output Linear: [B, L, heads, d]."""
     seen: list[Tensor] = []
     family = model.backbone.family
-    top = model.encoder.get_submodule(f"{family.layers}.2")
+    top = list(model.encoder.get_submodule(family.layers).children())[-1]
     seam = family.attention_out
     if isinstance(top.get_submodule(family.attention), Slotted):
         seam = seam.replace("attn.", "attn.attention.")
@@ -322,13 +335,13 @@ def test_a_broken_pass_does_not_shift_the_depths_of_the_next(
     assert torch.equal(model.probabilities(ROWS), expected)
 
 
-def test_a_reparameterised_prefix_has_one_trunk_for_all_layers(
+def test_a_reparameterised_prefix_has_one_network_for_all_layers(
     tiny_backbone: Callable[[str], Backbone],
 ) -> None:
     model = build(TASK, tiny_backbone("bert"), Prefix(encoder="mlp"), reads="prompt", seed=1)
-    trunks = {id(m.trunk) for m in model.modules() if isinstance(m, KeysValues)}
-    assert len(trunks) == 1
-    assert sum("trunk.vectors" in name for name in model.trainable()) == 1
+    shared = {id(m.shared) for m in model.modules() if isinstance(m, KeysValues)}
+    assert len(shared) == 1
+    assert sum("shared.vectors" in name for name in model.trainable()) == 1
 
 
 def test_learned_vectors_stand_behind_the_first_token_and_are_not_pooled(

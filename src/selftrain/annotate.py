@@ -22,6 +22,7 @@ def annotate(
 ) -> Iterator[tuple[list[Example], Votes]]:
     """What T dropout passes say of each example, chunk by chunk.
 
+    Below the teacher's cut, if it has one, everything is computed once for all passes.
     Dropout is drawn for a batch at a time, so the figures of a row depend on its chunk; that
     is why chunks are cut by the order of the pool alone.
     """
@@ -42,11 +43,13 @@ def _chunk_votes(teacher: Classifier, chunk: Sequence[Example], passes: int, on:
     parts: list[Votes] = []
     alike = True
     for number in on.track(range(len(batches)), "annotating", len(batches)):
+        batch = batches[number]
+        state = teacher.lower(batch)
         teacher.eval()
-        tally = Tally(teacher(batches[number]).logits.softmax(1).cpu())
+        tally = Tally(teacher.upper(batch, state).logits.softmax(1).cpu())
         teacher.train()
         for _ in range(passes):
-            tally.add(teacher(batches[number]).logits.softmax(1).cpu())
+            tally.add(teacher.upper(batch, state).logits.softmax(1).cpu())
         alike = alike and tally.alike
         parts.append(tally.votes())
     teacher.eval()

@@ -36,6 +36,13 @@ class Batch:
     types: Tensor | None  # [B, L]
     mask_at: Tensor  # [B]
 
+    def inputs(self, state: Tensor | None = None) -> dict[str, Tensor]:
+        """As transformers' encoders take it; ``state``, [B, L, D], in place of the ids."""
+        if state is not None:
+            return {"inputs_embeds": state, "attention_mask": self.attention}
+        types = {} if self.types is None else {"token_type_ids": self.types}
+        return {"input_ids": self.ids, "attention_mask": self.attention, **types}
+
     def to(self, device: torch.device | str) -> Batch:
         """The same batch on another device."""
         types = None if self.types is None else self.types.to(device)

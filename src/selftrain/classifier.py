@@ -13,16 +13,18 @@ from torch import Tensor, nn
 from selftrain import backbone as backbones
 from selftrain import card as cards
 from selftrain import reading
-from selftrain.backbone import FALLBACK_DROPOUT, Backbone, dropout_rates, set_dropout, twin
+from selftrain.backbone import FALLBACK_DROPOUT, Backbone, cut, dropout_rates, set_dropout, twin
 from selftrain.batches import Batch, Row, grouped
 from selftrain.card import Card, Source
 from selftrain.data import Example
 from selftrain.errors import ModelError, require
 from selftrain.mlm import MLMHead
-from selftrain.pel import AnyTuning, Full
-from selftrain.pel.install import install, owned, placeholders
+from selftrain.pel import AnyTuning, Full, Layers
+from selftrain.pel.install import all_layers, install, owned, placeholders
+from selftrain.pel.seams import depth, top
 from selftrain.prompt import HEAD_METHOD, template_of, word_ids
 from selftrain.task import Task
+from selftrain.trunk import Trunk, memory_of
 
 SHORTEST = 8  # tokens of a row: less leaves no room for a text
 
@@ -86,12 +88,18 @@ class Classifier(nn.Module):
     offset: Tensor  # [C], added to the logits: the place of a prior correction
 
     def __init__(
-        self, card: Card, backbone: Backbone, encoder: nn.Module, reader: Head | Verbalizer
+        self,
+        card: Card,
+        backbone: Backbone,
+        encoder: nn.Module,
+        reader: Head | Verbalizer,
+        trunk: Trunk | None = None,
     ) -> None:
         super().__init__()
         self.card = card
         self.backbone = backbone
         self.pad: int = backbone.tokenizer.pad_token_id
+        self.trunk = trunk
         self.encoder = encoder
         self.head = reader if isinstance(reader, Head) else None
         self.verbalizer = reader if isinstance(reader, Verbalizer) else None
@@ -149,10 +157,18 @@ class Classifier(nn.Module):
 
     def forward(self, batch: Batch) -> Output:
         """Logits and features of a padded batch; the only call made in training."""
-        types = {} if batch.types is None else {"token_type_ids": batch.types}
-        hidden: Tensor = self.encoder(
-            input_ids=batch.ids, attention_mask=batch.attention, **types
-        ).last_hidden_state  # [B, L, D]
+        return self.upper(batch, self.lower(batch))
+
+    def lower(self, batch: Batch) -> Tensor | None:
+        """What no dropout and no training changes: the states at the cut, [B, L, D], if any."""
+        if self.trunk is None:
+            return None
+        states: Tensor = self.trunk(batch)
+        return states
+
+    def upper(self, batch: Batch, state: Tensor | None) -> Output:
+        """The rest of the way."""
+        hidden: Tensor = self.encoder(**batch.inputs(state)).last_hidden_state  # [B, L, D]
         if self.verbalizer is not None:
             # Gathered before the decoder: one position of each row is all that is read.
             features = hidden[torch.arange(len(hidden), device=hidden.device), batch.mask_at]
@@ -262,6 +278,25 @@ def copy(model: Classifier) -> Classifier:
     return other
 
 
+def narrowed(model: Classifier, layers: Layers) -> Classifier:
+    """The model on the same tensors, with dropout in the chosen layers only.
+
+    What is below them is computed once for all passes, from this model's weights.
+    """
+    family, here = model.backbone.family, depth(model.encoder, model.backbone.family)
+    below = 0 if model.trunk is None else depth(model.trunk.layers, family)
+    at = here - min(here, top(layers, family, below + here))
+    if not at:
+        return model
+    lower, upper = cut(model.encoder, family, at)
+    reader = model.head or model.verbalizer
+    assert reader is not None
+    trunk = Trunk(lower, model.pad, below=model.trunk)
+    other = Classifier(model.card, model.backbone, upper, reader, trunk)
+    other.offset = model.offset
+    return other
+
+
 def _seeded(card: Card, backbone: Backbone, seed: int) -> Classifier:
     with torch.random.fork_rng(devices=[]):
         # Not torch.manual_seed: it would also reseed the accelerators, which are not forked.
@@ -275,11 +310,26 @@ def _assemble(card: Card, backbone: Backbone) -> Classifier:
     if rate is not None:
         set_dropout(encoder, rate)
     behind = max(dropout_rates(encoder))
-    install(card.tuning, encoder, backbone.family)
-    if mlm is not None:
-        return Classifier(card, backbone, encoder, Verbalizer(mlm, word_ids(card.task, backbone)))
-    head = Head(backbone.width, len(card.task.labels), card.head, behind)
-    return Classifier(card, backbone, encoder, head)
+    trunk, encoder = _cut(card, backbone, encoder)
+    tuning = card.tuning if trunk is None else all_layers(card.tuning)  # of what is left above
+    install(tuning, encoder, backbone.family)
+    reader = (
+        Verbalizer(mlm, word_ids(card.task, backbone))
+        if mlm is not None
+        else Head(backbone.width, len(card.task.labels), card.head, behind)
+    )
+    return Classifier(card, backbone, encoder, reader, trunk)
+
+
+def _cut(card: Card, backbone: Backbone, encoder: nn.Module) -> tuple[Trunk | None, nn.Module]:
+    """Where only the top layers are tuned, the rest as a trunk, which is computed once."""
+    layers = getattr(card.tuning, "layers", None)
+    count = depth(encoder, backbone.family)
+    at = count - top(layers, backbone.family, count)
+    if not at:
+        return None, encoder
+    lower, upper = cut(encoder, backbone.family, at)
+    return Trunk(lower, backbone.tokenizer.pad_token_id, memory_of(backbone, at)), upper
 
 
 def _override(card: Card, backbone: Backbone) -> float | None:

@@ -17,7 +17,7 @@ from selftrain.baselines import FrozenLogistic, Majority
 from selftrain.data import Example, Labeled, Split
 from selftrain.evaluate import Predictor, evaluate
 from selftrain.loop import Round, self_train
-from selftrain.machine import Machine
+from selftrain.machine import Machine, unheard
 from selftrain.method import Method
 from selftrain.report import MAJORITY
 from selftrain.runs import Manifest, Run
@@ -25,10 +25,6 @@ from selftrain.task import Task
 
 FROZEN = "frozen encoder + logistic regression"
 FINAL = "final"
-
-
-def unheard(_note: str) -> None:
-    """Where nobody wants to be told."""
 
 
 def train(

@@ -11,12 +11,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import chain, islice
 from statistics import fmean
 from typing import Any
 
 from selftrain.annotate import annotate
 from selftrain.backbone import Backbone
-from selftrain.classifier import Classifier, build, copy
+from selftrain.classifier import Classifier, build, copy, narrowed
 from selftrain.data import Example, Lesson, Split
 from selftrain.errors import TrainingError
 from selftrain.fit import fit
@@ -25,6 +26,7 @@ from selftrain.machine import Machine
 from selftrain.method import Method, Tune
 from selftrain.seeds import child, uniform
 from selftrain.task import Task
+from selftrain.trunk import MOST_ROWS
 
 SLICE = 256  # pool rows on which teacher and student are compared
 
@@ -60,6 +62,7 @@ def self_train(
     on = on or Machine()
     gold = Lesson(gold=split.labeled)
     slice_ = draw(split.unlabeled, SLICE, seed=child(seed, "slice"))
+    remember(task, split, method, slice_, backbone=backbone, seed=seed, on=on)
     if done:
         teacher = [round_.model for round_ in done if round_.accepted][-1]
         if done[-1].last:
@@ -71,9 +74,9 @@ def self_train(
         yield Round(0, teacher, gold, {"fit": [asdict(fitted)], **seconds(started)})
     for number in range(len(done) or 1, method.rounds + 1):  # line 3
         started = time.perf_counter()
-        size = None if method.pool == "all" else method.pool
-        pool = draw(split.unlabeled, size, seed=child(seed, "pool", number))  # line 4
-        votes = annotate(teacher, pool, method.passes, seed=child(seed, "votes", number), on=on)
+        pool = drawn(split, method, number, seed)  # line 4
+        wavering = narrowed(teacher, method.passes_in)
+        votes = annotate(wavering, pool, method.passes, seed=child(seed, "votes", number), on=on)
         lesson = method.select(  # lines 5, 7-9
             votes, task.labels, split.labeled, pool=len(pool), number=number, seed=seed
         )
@@ -123,6 +126,44 @@ def fresh(
         dropout=how.dropout,
         seed=seed,
     )
+
+
+def remember(
+    task: Task,
+    split: Split,
+    method: Method,
+    slice_: Sequence[Example],
+    *,
+    backbone: Backbone,
+    seed: int,
+    on: Machine,
+) -> None:
+    """Plan what frozen layers say of the rows of this run, so that it is computed once."""
+    rounds = range(1, method.rounds + 1)
+    for how in method.student:
+        model = fresh(task, how, backbone, seed=0)
+        if model.trunk is None or model.trunk.memory is None:
+            continue
+        examples = chain(
+            (row.example for row in split.labeled),
+            slice_,
+            *(drawn(split, method, number, seed) for number in rounds),
+        )
+        kept = model.trunk.memory.plan(
+            model.encode(list(islice(examples, MOST_ROWS))),
+            backbone.width,
+            limit=on.cache_mb * 1_000_000,
+            folder=on.cache,
+            half=how.states == "fp16",
+        )
+        if kept:
+            on.note(f"what frozen layers say of each text is kept: {kept / 1e6:,.0f} MB of disk")
+
+
+def drawn(split: Split, method: Method, number: int, seed: int) -> list[Example]:
+    """D_u' of a round."""
+    size = None if method.pool == "all" else method.pool
+    return draw(split.unlabeled, size, seed=child(seed, "pool", number))
 
 
 def draw(pool: Iterable[Example], size: int | None, *, seed: int) -> list[Example]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import torch
@@ -26,9 +27,13 @@ def silent(steps: Iterable[T], _what: str, _total: int) -> Iterable[T]:
     return steps
 
 
+def unheard(_note: str) -> None:
+    """Where nobody wants to be told."""
+
+
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Device, threads, and how progress is shown."""
+    """Device, threads, disk, and how progress is shown."""
 
     device: str | None = None
     """cpu, cuda or mps; None lets accelerate choose."""
@@ -36,6 +41,13 @@ class Machine:
     """Threads of torch on the CPU; None leaves its own choice."""
     track: Track[int] = silent
     """Wraps a loop of many steps: gets the steps, what they are, and how many."""
+    note: Callable[[str], object] = unheard
+    """Is told what a run is about to take of this machine."""
+    cache: Path | None = None
+    """The folder for what is computed once and kept while a run goes on (nothing stays there
+    afterwards); None for the system's temporary one."""
+    cache_mb: int = 4096
+    """The most megabytes kept there; 0 keeps nothing and computes it each time."""
 
     def __post_init__(self) -> None:
         if self.device is not None:  # accelerate would quietly take another
@@ -44,6 +56,7 @@ class Machine:
             require(self.device in here, "device", self.device, expected, "--device cpu")
         fine = self.threads is None or self.threads >= 1
         require(fine, "threads", self.threads, "1 or more", "--threads 2")
+        require(self.cache_mb >= 0, "cache_mb", self.cache_mb, "0 or more", "--cache-mb 1000")
 
     def accelerator(self) -> Accelerator:
         """The one Accelerator of this process."""

@@ -13,6 +13,10 @@ from pydantic import Field
 
 from selftrain.errors import require
 
+Layers = int | Literal["third"] | None
+"""Which layers of an encoder: the top k, its upper third (all where layers share their weights),
+or None for all."""
+
 
 @dataclass(frozen=True, slots=True)
 class Full:
@@ -26,11 +30,11 @@ class BitFit:
     """Only biases move (Ben Zaken et al., 2022)."""
 
     kind: Literal["bitfit"] = "bitfit"
-    layers: int | None = None
-    """The top k layers; None for all, and the embeddings."""
+    layers: Layers = None
+    """None is all of them, and the embeddings."""
 
     def __post_init__(self) -> None:
-        _check_layers(self.layers)
+        check_layers(self.layers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +44,11 @@ class Adapter:
     kind: Literal["adapter"] = "adapter"
     width: int = 64
     """The bottleneck m."""
-    layers: int | None = None
-    """The top k layers; None for all."""
+    layers: Layers = None
 
     def __post_init__(self) -> None:
         require(self.width >= 1, "adapter width", self.width, "at least 1")
-        _check_layers(self.layers)
+        check_layers(self.layers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +58,7 @@ class Prefix:
     kind: Literal["prefix"] = "prefix"
     length: int = 16
     """How many, I."""
-    layers: int | None = None
-    """The top k layers; None for all."""
+    layers: Layers = None
     encoder: Literal["none", "mlp"] = "none"
     """Learn them as they are, or through a small network that they all share."""
     dropout: float = 0.1
@@ -65,7 +67,7 @@ class Prefix:
     def __post_init__(self) -> None:
         require(self.length >= 1, "prefix length", self.length, "at least 1")
         require(0 <= self.dropout < 1, "prefix dropout", self.dropout, "0 or more and below 1")
-        _check_layers(self.layers)
+        check_layers(self.layers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +90,11 @@ class LoRA:
 
     kind: Literal["lora"] = "lora"
     rank: int = 8
-    layers: int | None = None
-    """The top k layers; None for all."""
+    layers: Layers = None
 
     def __post_init__(self) -> None:
         require(self.rank >= 1, "lora rank", self.rank, "at least 1")
-        _check_layers(self.layers)
+        check_layers(self.layers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +102,17 @@ class IA3:
     """A factor for every key, value and feed-forward unit (Liu et al., 2022), one at the start."""
 
     kind: Literal["ia3"] = "ia3"
-    layers: int | None = None
-    """The top k layers; None for all."""
+    layers: Layers = None
 
     def __post_init__(self) -> None:
-        _check_layers(self.layers)
+        check_layers(self.layers)
 
 
 Tuning = Full | BitFit | Adapter | Prefix | PTuning | LoRA | IA3
 AnyTuning = Annotated[Tuning, Field(discriminator="kind")]
 
 
-def _check_layers(layers: int | None) -> None:
-    require(layers is None or layers >= 1, "layers", layers, "at least 1, or nothing for all")
+def check_layers(layers: Layers, what: str = "layers") -> None:
+    """Raise unless there is such a part of an encoder."""
+    fine = layers is None or layers == "third" or layers >= 1
+    require(fine, what, layers, "at least 1, `third`, or nothing for all")

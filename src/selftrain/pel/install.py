@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from torch import nn
 
 from selftrain.errors import ConfigError
@@ -48,6 +50,11 @@ def install(how: Tuning, encoder: nn.Module, family: Family) -> None:
             lora.install(how, encoder, family)
         case Full() | BitFit():
             return  # what moves is there already
+
+
+def all_layers(how: Tuning) -> Tuning:
+    """The same tuning for an encoder of which only the chosen layers are left."""
+    return how if isinstance(how, Full | PTuning) else replace(how, layers=None)
 
 
 def placeholders(how: Tuning) -> int:

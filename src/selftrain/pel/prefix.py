@@ -26,7 +26,7 @@ ATTENTION = "selftrain_prefix"
 HIDDEN = 512  # of the shared network (Li and Liang)
 
 
-class Trunk(nn.Module):
+class Shared(nn.Module):
     """The part of the reparameterisation that all layers share."""
 
     def __init__(self, length: int, size: int) -> None:
@@ -47,13 +47,13 @@ class KeysValues(nn.Module):
     with its own prefix, counted from the start of a forward pass (see ``rewind``).
     """
 
-    def __init__(self, how: Prefix, size: int, calls: int, trunk: Trunk | None) -> None:
+    def __init__(self, how: Prefix, size: int, calls: int, shared: Shared | None) -> None:
         super().__init__()
         self.shape = (calls, 2, how.length, size)
-        self.trunk = trunk
+        self.shared = shared
         self.call = 0
         self.dropout = nn.Dropout(how.dropout)
-        if trunk is None:
+        if shared is None:
             self.vectors = nn.Parameter(torch.empty(self.shape))
             nn.init.normal_(self.vectors, std=0.02)
         else:
@@ -62,10 +62,10 @@ class KeysValues(nn.Module):
     def forward(self) -> tuple[Tensor, Tensor]:
         """Keys [I, D] and values [I, D] of the next call."""
         calls, _, length, size = self.shape
-        if self.trunk is None:
+        if self.shared is None:
             vectors = self.vectors
         else:
-            vectors = self.out(self.trunk()).view(length, calls, 2, size).permute(1, 2, 0, 3)
+            vectors = self.out(self.shared()).view(length, calls, 2, size).permute(1, 2, 0, 3)
         keys, values = self.dropout(vectors[self.call % calls])
         self.call += 1
         return keys, values
@@ -115,12 +115,12 @@ def install(how: Prefix, encoder: nn.Module, family: Family) -> None:
     config: Any = encoder.config
     layers = layer_names(encoder, family, how.layers)
     size = config.hidden_size
-    trunk = Trunk(how.length, size) if how.encoder == "mlp" else None
+    shared = Shared(how.length, size) if how.encoder == "mlp" else None
     calls = math.ceil(config.num_hidden_layers / len(layers)) if family.shared else 1
     for layer in layers:
         path = f"{layer}.{family.attention}"
         attention = encoder.get_submodule(path)
-        prefix = KeysValues(how, size, calls, trunk)
+        prefix = KeysValues(how, size, calls, shared)
         if family.slots is None:
             attention.prefix = prefix
         else:

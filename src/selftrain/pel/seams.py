@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
+import math
+
 from torch import nn
 
 from selftrain.errors import ConfigError, require
 from selftrain.families import Family
+from selftrain.pel import Layers
 
 
-def layer_names(encoder: nn.Module, family: Family, top: int | None) -> list[str]:
-    """Paths of the top layers of an encoder, lowest first; of all layers for None."""
-    count = len(list(encoder.get_submodule(family.layers).children()))
-    if top is not None and family.shared:
+def layer_names(encoder: nn.Module, family: Family, layers: Layers) -> list[str]:
+    """Paths of the chosen layers of an encoder, lowest first."""
+    count = depth(encoder, family)
+    first = count - top(layers, family, count)
+    return [f"{family.layers}.{number}" for number in range(first, count)]
+
+
+def depth(encoder: nn.Module, family: Family) -> int:
+    """How many layers an encoder has; one that is shared counts once."""
+    return len(list(encoder.get_submodule(family.layers).children()))
+
+
+def top(layers: Layers, family: Family, count: int) -> int:
+    """How many of an encoder's layers are meant, from the top."""
+    if layers is None or (layers == "third" and family.shared):
+        return count
+    if layers == "third":
+        return math.ceil(count / 3)
+    if family.shared:
         raise ConfigError(
-            f"layers is {top}, but `{family.name}` has the same weights in every layer: "
+            f"layers is {layers}, but `{family.name}` has the same weights in every layer: "
             "a change of one is a change of all",
             "leave layers out",
         )
-    require(top is None or top <= count, "layers", top, f"at most the encoder's {count}")
-    first = 0 if top is None else count - top
-    return [f"{family.layers}.{number}" for number in range(first, count)]
+    require(layers <= count, "layers", layers, f"at most the encoder's {count}")
+    return layers
 
 
 def replace(encoder: nn.Module, path: str, module: nn.Module) -> None:

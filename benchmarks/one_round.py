@@ -23,10 +23,11 @@ from selftrain import demo
 from selftrain import task as tasks
 from selftrain.annotate import annotate
 from selftrain.backbone import load
+from selftrain.classifier import narrowed
 from selftrain.data import Judged, Labeled, Lesson, Split
 from selftrain.evaluate import evaluate
 from selftrain.fit import fit
-from selftrain.loop import draw, fresh
+from selftrain.loop import drawn, fresh, remember
 from selftrain.losses import EasyHard, Soft
 from selftrain.machine import Machine
 from selftrain.method import Method
@@ -47,9 +48,16 @@ def variants(method: Method) -> dict[str, Method]:
     half = select(shares=(0.5,))
     return {
         "laptop": method,
-        "top 1": student(changes=Adapter(width=64, layers=1)),
-        "top 2": student(changes=Adapter(width=64, layers=2)),
-        "top 3": student(changes=Adapter(width=64, layers=3)),
+        "all": student(changes=Adapter(width=64)),
+        **{f"top {k}": student(changes=Adapter(width=64, layers=k)) for k in (1, 2, 3)},
+        **{
+            f"top {k}, {steps} steps": student(changes=Adapter(width=64, layers=k), steps=steps)
+            for k in (1, 2, 3)
+            for steps in (160, 320)
+        },
+        "top 2, fast": student(changes=Adapter(width=64, layers=2), rate=3e-3),
+        "top 3, fast": student(changes=Adapter(width=64, layers=3), rate=3e-3),
+        "top 2, wide": student(changes=Adapter(width=256, layers=2)),
         "half": half,
         "no contrast": student(contrast=None),
         "contrast 0.1": student(contrast=EasyHard(0.1, 2, 0.1)),
@@ -74,9 +82,9 @@ def main() -> None:
         teacher = fresh(task, method.teacher, backbone, child(seed, "teacher"))
         gold = Lesson(gold=split.labeled)
         fit(teacher, gold, method.teacher, seed=child(seed, "fit", 0), on=on)
-        size = method.pool if isinstance(method.pool, int) else None
-        pool = draw(split.unlabeled, size, seed=child(seed, "pool", 1))
-        votes = list(annotate(teacher, pool, method.passes, seed=child(seed, "votes", 1), on=on))
+        pool = drawn(split, method, 1, seed)
+        wavering = narrowed(teacher, method.passes_in)
+        votes = list(annotate(wavering, pool, method.passes, seed=child(seed, "votes", 1), on=on))
         before = evaluate(teacher, design)["accuracy"]
         for variant in open_:
             chosen = variants(method)[variant]
@@ -84,6 +92,7 @@ def main() -> None:
                 iter(votes), task.labels, split.labeled, pool=len(pool), number=1, seed=seed
             )
             started = time.perf_counter()
+            remember(task, split, chosen, (), backbone=backbone, seed=seed, on=on)
             student = fresh(task, chosen.student[0], backbone, child(seed, "student", 1), teacher)
             fit(student, lesson, chosen.student[0], seed=child(seed, "fit", 1, 0), on=on)
             line = {

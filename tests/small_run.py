@@ -7,6 +7,7 @@ from random import Random
 
 import torch
 
+from selftrain import trunk
 from selftrain.backbone import Backbone, load
 from selftrain.data import Example, Labeled, Split
 from selftrain.experiment import train
@@ -26,7 +27,7 @@ METHOD = Method(
     Tune(changes=Full(), steps=10, batch=4, rate=1e-3, head_rate=3e-2),
     (
         Tune(
-            changes=Adapter(width=4),
+            changes=Adapter(width=4, layers=1),
             loss=PHCE(),
             contrast=EasyHard(),
             steps=10,
@@ -38,6 +39,7 @@ METHOD = Method(
     rounds=2,
     pool=24,
     passes=3,
+    passes_in=2,
     select=Selection(count=12),
     converged=0,
 )
@@ -60,6 +62,7 @@ def manifest(backbone: Backbone, seed: int = 7) -> Manifest:
 def go(folder: Path, backbone: Path) -> None:
     """The command that is killed and given again."""
     torch.set_num_threads(1)
+    trunk.BLOCK = 8  # several blocks, first asked for in another order after a kill
     base = load(backbone)
     for _ in train(folder, TASK, split(), METHOD, backbone=base, seed=7, on=MACHINE):
         pass

@@ -49,11 +49,11 @@ TUNINGS: dict[str, tuple[Tuning, str]] = {  # and what every tensor it adds has 
     "ptuning-lstm": (PTuning(length=3, encoder="lstm"), "embeddings."),
     "lora": (LoRA(rank=2), ".lora_"),
     "ia3": (IA3(), ".ia3_"),
-    "adapter-top": (Adapter(width=4, layers="third"), ".adapter."),
-    "prefix-top": (Prefix(length=3, encoder="mlp", layers="third"), "prefix."),
-    "lora-top": (LoRA(rank=2, layers="third"), ".lora_"),
-    "ia3-top": (IA3(layers="third"), ".ia3_"),
-    "bitfit-top": (BitFit(layers="third"), "bias"),
+    "adapter-half": (Adapter(width=4, layers="half"), ".adapter."),
+    "prefix-half": (Prefix(length=3, encoder="mlp", layers="half"), "prefix."),
+    "lora-half": (LoRA(rank=2, layers="half"), ".lora_"),
+    "ia3-half": (IA3(layers="half"), ".ia3_"),
+    "bitfit-half": (BitFit(layers="half"), "bias"),
 }
 STARTS_ELSEWHERE = ("prefix", "ptuning")
 """Learned keys, values and vectors take attention from the first step on: with no neutral value
@@ -72,7 +72,7 @@ def test_a_tuning_keeps_every_promise(
 ) -> None:
     backbone = tiny_backbone(family)
     tuning, mark = TUNINGS[name]
-    if (family, name.removesuffix("-top")) == ("modernbert", "bitfit"):
+    if (family, name.removesuffix("-half")) == ("modernbert", "bitfit"):
         with pytest.raises(ConfigError, match="no biases"):
             build(TASK, backbone, tuning, reads=reads, seed=1)
         return

@@ -230,9 +230,10 @@ def test_all_layers_narrow_to_the_model_itself(
     model = cut_model(backbone)
     assert narrowed(model, None) is model
     assert narrowed(model, 1) is model
-    assert narrowed(model, "third") is model
+    assert narrowed(model, "half") is model
+    assert narrowed(model, "last") is model
     shared = build(TASK, tiny_backbone("albert"), Full(), reads="head", seed=1)
-    assert narrowed(shared, "third") is shared
+    assert narrowed(shared, "half") is shared
     with pytest.raises(ConfigError, match="the same weights in every layer"):
         narrowed(shared, 1)
 

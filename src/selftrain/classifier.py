@@ -17,6 +17,7 @@ from selftrain.backbone import FALLBACK_DROPOUT, Backbone, cut, dropout_rates, s
 from selftrain.batches import Batch, Row, grouped
 from selftrain.card import Card, Source
 from selftrain.data import Example
+from selftrain.dropout import Dropout, make_cheap
 from selftrain.errors import ModelError, require
 from selftrain.mlm import MLMHead
 from selftrain.pel import AnyTuning, Full, Layers
@@ -41,7 +42,7 @@ class Head(nn.Module):
 
     def __init__(self, width: int, classes: int, shape: Literal["linear", "dense"], rate: float):
         super().__init__()
-        self.dropout = nn.Dropout(rate)
+        self.dropout = Dropout(rate)
         self.dense = nn.Linear(width, width) if shape == "dense" else None
         self.out = nn.Linear(width, classes)
         for linear in (self.dense, self.out):
@@ -309,6 +310,7 @@ def _assemble(card: Card, backbone: Backbone) -> Classifier:
     rate = _override(card, backbone)
     if rate is not None:
         set_dropout(encoder, rate)
+    make_cheap(encoder)
     behind = max(dropout_rates(encoder))
     trunk, encoder = _cut(card, backbone, encoder)
     tuning = card.tuning if trunk is None else all_layers(card.tuning)  # of what is left above

@@ -4,7 +4,7 @@ backbone = "minilm"          # and revision, for one from the hub
 preset = "laptop"
 seed = 12
 shots = 16                   # learn from this many rows a class, drawn by seed
-threads = 2                  # and device: where it runs, never what comes out
+threads = 2                  # and device, cache, cache_mb: where it runs, never what comes out
 
 [columns]                    # text, pair, label, id
 text = "review"
@@ -42,6 +42,8 @@ KINDS = {
     "shots": int,
     "device": str,
     "threads": int,
+    "cache": str,
+    "cache_mb": int,
     "columns": dict,
     "task": dict,
     "method": dict,
@@ -69,6 +71,8 @@ class Config:
     shots: int | None = None
     device: str | None = None
     threads: int | None = None
+    cache: str | None = None
+    cache_mb: int = 4096
     columns: Mapping[str, str] = field(default_factory=dict)
     task: Plain = field(default_factory=dict)
     method: Plain = field(default_factory=dict)

@@ -6,7 +6,7 @@ The test rows are read here once, after the run, by ``evaluate``; nothing is cho
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -44,6 +44,7 @@ def train(
     found there. A run begun here is taken back after an error, unless it holds a round by then.
     """
     manifest = Manifest.of(task, split, method, backbone=backbone, seed=seed, on=on)
+    on = on if on.cache else replace(on, cache=folder)  # where the run is, there is room for it
     with Run.start(folder, manifest) as run:
         done = run.done(backbone)
         for note in (*run.notes, *standing(folder, done, method)):

@@ -156,7 +156,7 @@ def remember(
             folder=on.cache,
             half=how.states == "fp16",
         )
-        if kept:
+        if kept >= 1e6:
             on.note(f"what frozen layers say of each text is kept: {kept / 1e6:,.0f} MB of disk")
 
 

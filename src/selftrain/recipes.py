@@ -55,7 +55,7 @@ LAPTOP = Method(
     ),
     student=(
         Tune(
-            changes=Adapter(width=64),
+            changes=Adapter(width=64, layers="half"),
             loss=PHCE(tau=10),
             contrast=EasyHard(weight=0.01, negatives=2, temperature=0.1),
             head_start="regression",
@@ -68,6 +68,7 @@ LAPTOP = Method(
     rounds=3,
     pool=2048,
     passes=4,
+    passes_in="last",
     select=Selection(
         score=Reliable(alpha=0.4), count=None, shares=(0.25, 0.35, 0.5), how="topk", hard="bottom"
     ),
@@ -76,7 +77,10 @@ LAPTOP = Method(
 PRESETS: dict[Preset, Method] = {"laptop": LAPTOP, "paper": PAPER}
 
 TUNINGS: dict[str, dict[Preset, tuple[AnyTuning, float]]] = {
-    "adapter": {"laptop": (Adapter(width=64), 1e-3), "paper": (Adapter(width=128), 1e-4)},
+    "adapter": {
+        "laptop": (Adapter(width=64, layers="half"), 1e-3),
+        "paper": (Adapter(width=128), 1e-4),
+    },
     "prefix": {"laptop": (Prefix(length=16), 5e-3), "paper": (Prefix(length=16), 5e-3)},
     "ptuning": {"laptop": (PTuning(length=16), 5e-3), "paper": (PTuning(length=16), 5e-3)},
 }

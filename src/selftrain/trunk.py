@@ -194,6 +194,6 @@ def _reserved(size: int, folder: Path | None) -> IO[bytes]:
         place = folder or tempfile.gettempdir()
         raise RunError(
             f"{place} has no room for the {size / 1e6:,.0f} MB of states to keep: {error.strerror}",
-            "keep them elsewhere: --cache FOLDER, or keep fewer: --cache-limit 0",
+            "keep them elsewhere: --cache FOLDER, or keep fewer: --cache-mb 0",
         ) from None
     return file

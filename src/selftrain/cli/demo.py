@@ -46,6 +46,8 @@ def demo(
     config: options.ConfigFile = None,
     device: options.Device = None,
     threads: options.Threads = None,
+    cache: options.Cache = None,
+    cache_mb: options.CacheMb = None,
     as_json: options.Json = False,
     as_markdown: Annotated[
         bool, typer.Option("--markdown", help="Print Markdown instead of a table.")
@@ -63,6 +65,8 @@ def demo(
         "method": {"name": method},
         "device": device,
         "threads": threads,
+        "cache": cache,
+        "cache_mb": cache_mb,
     }
     settings = configs.read(config).over(flags)
     with Watch() as watch:
@@ -95,11 +99,10 @@ def compare(
         from selftrain.config import method_of
         from selftrain.demo import cut
         from selftrain.experiment import Cell, by_system, cells, train
-        from selftrain.machine import Machine
         from selftrain.rehearse import rehearse
         from selftrain.report import line_of
 
-        on = Machine(device=settings.device, threads=settings.threads, track=watch.track)
+        on = inputs.machine_of(settings, watch)
         parts = {seed: cut(rows, seed) for seed in seeds}
         first = parts[seeds[0]].split()
         task = inputs.task_of(settings.task, first, start=about)

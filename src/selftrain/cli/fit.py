@@ -69,6 +69,8 @@ def fit(
     word: options.LabelWords = None,
     device: options.Device = None,
     threads: options.Threads = None,
+    cache: options.Cache = None,
+    cache_mb: options.CacheMb = None,
     as_json: options.Json = False,
 ) -> None:
     """Learn a classifier from labelled and unlabelled texts.
@@ -91,6 +93,8 @@ def fit(
         "method": {"name": method, "rounds": rounds},
         "device": device,
         "threads": threads,
+        "cache": cache,
+        "cache_mb": cache_mb,
     }
     settings = configs.read(config).over(flags)
     check_place(out)
@@ -115,11 +119,10 @@ def learn(files: inputs.Files, settings: Config, out: Path, watch: Watch) -> dic
         from selftrain.config import method_of
         from selftrain.evaluate import evaluate
         from selftrain.experiment import Watched, train
-        from selftrain.machine import Machine
         from selftrain.rehearse import rehearse
         from selftrain.report import line_of
 
-        on = Machine(device=settings.device, threads=settings.threads, track=watch.track)
+        on = inputs.machine_of(settings, watch)
         method = method_of(settings.method, settings.preset)
         task = inputs.task_of(settings.task, split)
         backbone = inputs.backbone_of(settings, method)

@@ -1,4 +1,4 @@
-"""From files and settings to what a run is made of: split, task and backbone."""
+"""From files and settings to what a run is made of: split, task, backbone and machine."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from selftrain.cli.talk import say
 from selftrain.errors import ConfigError
 
 if TYPE_CHECKING:
     from selftrain.backbone import Backbone
+    from selftrain.cli.talk import Watch
     from selftrain.config import Config
     from selftrain.data import Labeled, Notes, Split
+    from selftrain.machine import Machine
     from selftrain.method import Method
     from selftrain.task import Task
 
@@ -79,6 +82,20 @@ def words_of(items: Sequence[str] | None) -> dict[str, str]:
             raise ConfigError(f"--word is {item!r}; expected LABEL=WORD", "--word positive=great")
         found[label] = word
     return found
+
+
+def machine_of(settings: Config, watch: Watch) -> Machine:
+    """Where it runs, with its progress shown and its notes said."""
+    from selftrain.machine import Machine
+
+    return Machine(
+        device=settings.device,
+        threads=settings.threads,
+        track=watch.track,
+        note=say,
+        cache=Path(settings.cache) if settings.cache else None,
+        cache_mb=settings.cache_mb,
+    )
 
 
 def backbone_of(settings: Config, method: Method) -> Backbone:

@@ -93,3 +93,17 @@ Device = Annotated[
 Threads = Annotated[
     int | None, typer.Option(metavar="N", help="CPU threads of torch.", rich_help_panel=MACHINE)
 ]
+Cache = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="For what is computed once, while it runs; else the run folder.",
+        rich_help_panel=MACHINE,
+    ),
+]
+CacheMb = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", help="The most megabytes of that (4096); 0: none.", rich_help_panel=MACHINE
+    ),
+]

@@ -13,9 +13,9 @@ from pydantic import Field
 
 from selftrain.errors import require
 
-Layers = int | Literal["third"] | None
-"""Which layers of an encoder: the top k, its upper third (all where layers share their weights),
-or None for all."""
+Layers = int | Literal["half", "last"] | None
+"""Which layers of an encoder: the top k, its upper half or its last (both mean all where layers
+share their weights), or None for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,5 +114,5 @@ AnyTuning = Annotated[Tuning, Field(discriminator="kind")]
 
 def check_layers(layers: Layers, what: str = "layers") -> None:
     """Raise unless there is such a part of an encoder."""
-    fine = layers is None or layers == "third" or layers >= 1
-    require(fine, what, layers, "at least 1, `third`, or nothing for all")
+    fine = layers is None or isinstance(layers, str) or layers >= 1
+    require(fine, what, layers, "at least 1, `half`, `last`, or nothing for all")

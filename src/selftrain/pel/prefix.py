@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import AttentionInterface
-from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
+from selftrain import dropout
 from selftrain.families import Family
 from selftrain.pel import Prefix
 from selftrain.pel.seams import layer_names, replace
@@ -52,7 +52,7 @@ class KeysValues(nn.Module):
         self.shape = (calls, 2, how.length, size)
         self.shared = shared
         self.call = 0
-        self.dropout = nn.Dropout(how.dropout)
+        self.dropout = dropout.Dropout(how.dropout)
         if shared is None:
             self.vectors = nn.Parameter(torch.empty(self.shape))
             nn.init.normal_(self.vectors, std=0.02)
@@ -87,10 +87,7 @@ def attend(
         value = torch.cat([_heads(values, value), value], dim=2)
         if attention_mask is not None:
             attention_mask = F.pad(attention_mask, (len(keys), 0), value=True)
-    attended: tuple[Tensor, None] = sdpa_attention_forward(
-        module, query, key, value, attention_mask, **rest
-    )
-    return attended
+    return dropout.attend(module, query, key, value, attention_mask, **rest)
 
 
 def _heads(vectors: Tensor, like: Tensor) -> Tensor:

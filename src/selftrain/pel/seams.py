@@ -25,10 +25,10 @@ def depth(encoder: nn.Module, family: Family) -> int:
 
 def top(layers: Layers, family: Family, count: int) -> int:
     """How many of an encoder's layers are meant, from the top."""
-    if layers is None or (layers == "third" and family.shared):
+    if layers is None or (isinstance(layers, str) and family.shared):
         return count
-    if layers == "third":
-        return math.ceil(count / 3)
+    if isinstance(layers, str):
+        return math.ceil(count / 2) if layers == "half" else 1
     if family.shared:
         raise ConfigError(
             f"layers is {layers}, but `{family.name}` has the same weights in every layer: "

@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test test-slow check docs dist clean
+.PHONY: demo test test-slow bench-quick check docs dist clean
 
 demo: $(STAMP)
 	$(BIN)/selftrain demo $(DEMO)
@@ -15,6 +15,10 @@ test: $(STAMP)
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow --timeout 1800 $(ARGS)
+
+# Ratios of times, with margins for a noisy machine; the last line has them all.
+bench-quick: $(STAMP)
+	$(BIN)/python benchmarks/quick.py
 
 check: $(STAMP)
 	$(BIN)/ruff check .

@@ -48,7 +48,6 @@ def variants(method: Method) -> dict[str, Method]:
     half = select(shares=(0.5,))
     return {
         "laptop": method,
-        "all": student(changes=Adapter(width=64)),
         **{f"top {k}": student(changes=Adapter(width=64, layers=k)) for k in (1, 2, 3)},
         **{
             f"top {k}, {steps} steps": student(changes=Adapter(width=64, layers=k), steps=steps)
@@ -74,9 +73,11 @@ def main() -> None:
     reads, _, name = options.student.partition("@")
     method = recipe(f"upet-{reads}-adapter")
     backbone = load(name)
+    passes_in = str(method.passes_in or "all")
     done = finished(options.out)
     for task, seed, split, design, truth in splits(options):
-        open_ = [v for v in options.variant if (task.name, options.student, seed, v) not in done]
+        key = (task.name, options.student, seed, passes_in)
+        open_ = [variant for variant in options.variant if (*key, variant) not in done]
         if not open_:
             continue
         teacher = fresh(task, method.teacher, backbone, child(seed, "teacher"))
@@ -100,6 +101,7 @@ def main() -> None:
                 "student": options.student,
                 "seed": seed,
                 "variant": variant,
+                "passes in": passes_in,
                 "before": before,
                 "after": evaluate(student, design)["accuracy"],
                 "seconds": round(time.perf_counter() - started, 1),
@@ -142,12 +144,13 @@ def splits(
             yield task, seed, folders.few_shot(rows, design, seed), design, truth
 
 
-def finished(out: Path) -> set[tuple[str, str, int, str]]:
+def finished(out: Path) -> set[tuple[str | int, ...]]:
     """What need not be computed again."""
     if not out.exists():
         return set()
     found = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
-    return {(x["task"], x["student"], x["seed"], x["variant"]) for x in found}
+    names = ("task", "student", "seed", "passes in", "variant")
+    return {tuple(x[name] for name in names) for x in found}
 
 
 def right(audit: tuple[Judged, ...], truth: dict[str, str]) -> dict[str, float]:

@@ -83,6 +83,15 @@ def table(gold: Sequence[int], easy: Sequence[int], hard: Sequence[int], classes
     )
 
 
+FILMS = Task(
+    "films",
+    ("negative", "positive"),
+    template="{text} It was {mask} .",
+    words={"negative": ("terrible",), "positive": ("great",)},
+    max_length=32,
+)
+
+
 # ── a run of a second ────────────────────────────────────────────────────────────────────────
 
 WORDS = {"bad": "terrible bad dull no", "good": "great good fine yes"}

@@ -24,7 +24,7 @@ MACHINE = Machine(device="cpu", threads=1)
 TASK = Task("small", tuple(WORDS))
 METHOD = Method(
     "small",
-    Tune(changes=Full(), steps=10, batch=4, rate=1e-3, head_rate=3e-2),
+    Tune(changes=Full(), steps=20, batch=4, rate=1e-3, head_rate=3e-2),
     (
         Tune(
             changes=Adapter(width=4, layers=1),

@@ -7,6 +7,7 @@ import json
 import pickle
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,10 +24,12 @@ from selftrain.data import (
     Columns,
     Example,
     Labeled,
+    Marks,
     Notes,
     check_labels,
     examples,
     make_split,
+    mark_of,
     read_labelled,
     read_texts,
     read_unlabelled,
@@ -370,6 +373,7 @@ def test_a_label_column_named_by_hand_is_ignored_in_the_pool_too():
     read_unlabelled([{"text": "a"}], Columns(label="mood"), notes=notes)
 
 
+@pytest.mark.usefixtures("either_way")
 def test_a_row_is_a_duplicate_by_its_id_or_by_its_text():
     rows = [("1", "a"), ("1", "b"), ("2", "a"), ("3", "c")]
     pool = read_unlabelled([{"id": id, "text": text} for id, text in rows], notes=Notes())
@@ -390,6 +394,40 @@ def test_no_text_of_the_others_is_left_and_no_other_text_is_lost(pool, others):
     ]
     assert [row.text for row in rest] == expected
     assert len(rest) == len(expected)
+
+
+@given(st.lists(st.integers(1, 2**64 - 1) | st.integers(1, 30).map(lambda n: n << 8), max_size=60))
+@example([n * Marks.TABLES for n in range(1, 200)])  # all in one table, which grows nine times
+@example([1, 2**64 - 1, 1])
+def test_marks_are_a_set(marks):
+    met, plain = Marks(), set()
+    for mark in marks:
+        assert (mark in met) == (mark in plain)
+        met.add(mark)
+        plain.add(mark)
+        assert mark in met
+    assert len(met) == len(plain)
+    assert all(mark in met for mark in plain)
+    near = {mark ^ Marks.TABLES for mark in plain} - plain - {0}  # their table and next slot
+    assert not any(mark in met for mark in near)
+
+
+def test_a_mark_is_64_bits_that_are_the_same_everywhere():
+    """blake2b with 8 bytes: `printf a | b2sum -l 64`."""
+    assert mark_of("a") == 0x40F89E395B66422F
+    assert mark_of("\ud800") != mark_of("\ud801"), "an id may be half a character"
+
+
+def test_marks_take_16_bytes_each_also_while_they_grow():
+    marks = [mark_of(str(number)) for number in range(50_000)]
+    tracemalloc.start()
+    met = Marks()
+    for mark in marks:
+        met.add(mark)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    empty = 256 * (64 + 64 + 80 + 16)  # 256 tables of 8 slots, as objects
+    assert peak < 16 * len(marks) + empty
 
 
 def test_an_accent_coded_in_two_ways_is_one_text():

@@ -10,13 +10,14 @@ import pytest
 import torch
 
 from by_hand import GOLD, MACHINE, METHOD, POOL, SPLIT, STUDENT, TASK, TEACHER, same, votes
+from selftrain import audit, data, loop
 from selftrain.annotate import annotate
 from selftrain.classifier import build, copy
-from selftrain.data import Example, Labeled, Lesson, Split
+from selftrain.data import Example, Labeled, Lesson, Notes, Pool, Split, sift
 from selftrain.errors import TrainingError
 from selftrain.fit import fit
 from selftrain.guard import Verdict
-from selftrain.loop import draw, self_train
+from selftrain.loop import draw, drawn, encoded, picked, self_train
 from selftrain.pel import Adapter, Full
 from selftrain.seeds import child
 
@@ -209,6 +210,70 @@ def test_every_row_is_drawn_equally_often():
     )
     shares = [times[example.uid] / 3000 for example in POOL[:10]]
     assert shares == pytest.approx([0.3] * 10, abs=0.034)
+
+
+# ── a pool larger than memory ────────────────────────────────────────────────────────────────
+
+EVERYTHING = replace(METHOD, pool="all", rounds=1)
+
+
+def streamed(rows, monkeypatch) -> Pool:
+    """A pool that is read from its source each time."""
+    monkeypatch.setattr(data, "HELD", len(rows) - 1)
+    return sift(rows, notes=Notes())
+
+
+@pytest.mark.parametrize("kind", [list, tuple, iter, lambda rows: sift(rows, notes=Notes())])
+def test_all_of_a_pool_that_is_held_comes_in_the_same_order(kind):
+    expected = draw(POOL, None, seed=child(SEED, "pool", 1))
+    for rows in (POOL, POOL[::-1]):
+        assert drawn(Split(GOLD, kind(rows)), EVERYTHING, 1, SEED) == expected
+
+
+def test_all_of_a_pool_that_is_streamed_is_taken_as_it_comes(monkeypatch):
+    pool = streamed(POOL, monkeypatch)
+    assert drawn(Split(GOLD, pool), EVERYTHING, 1, SEED) is pool
+    some = drawn(Split(GOLD, pool), METHOD, 1, SEED)
+    assert some == drawn(SPLIT, METHOD, 1, SEED), "a part of it is drawn as ever"
+
+
+def test_a_streamed_pool_gives_the_round_of_a_held_one_in_that_order(
+    tiny_backbone, monkeypatch, tmp_path
+):
+    """The same bits; of the audit, the same lines. Nothing is left where the audit was kept."""
+    cut = replace(STUDENT, changes=Adapter(width=4, layers=1))  # so that a plan is made too
+    method = replace(EVERYTHING, student=(cut,))
+    in_order = draw(POOL, None, seed=child(SEED, "pool", 1))
+    held = run(tiny_backbone("bert"), method, Split(GOLD, in_order))
+    monkeypatch.setattr(audit, "HELD", 7)
+    monkeypatch.setattr(audit, "CHUNK", 4)
+    monkeypatch.setattr(loop, "ENCODED", 5)
+    split = Split(GOLD, streamed(in_order, monkeypatch))
+    long = run(tiny_backbone("bert"), method, split, on=replace(MACHINE, cache=tmp_path))
+    assert list(tmp_path.iterdir()) == []
+    assert same(long[1].model, held[1].model)
+    for name in ("pool", "picked", "hard", "confidence", "certainty", "classes", "classes picked"):
+        assert long[1].figures[name] == held[1].figures[name]
+    lines = list(long[1].lesson.audit)
+    assert not isinstance(long[1].lesson.audit, tuple)
+    assert [line.uid for line in lines] == [example.uid for example in in_order]
+    assert sorted(lines, key=lambda line: line.uid) == list(held[1].lesson.audit)
+
+
+def test_rows_are_tokenised_as_they_are_asked_for(tiny_backbone, monkeypatch):
+    monkeypatch.setattr(loop, "ENCODED", 8)
+    model = build(TASK, tiny_backbone("bert"), Full(), reads="prompt", seed=1)
+    read = []
+    rows = encoded(model, (read.append(example) or example for example in POOL))
+    first = [next(rows) for _ in range(9)]
+    assert len(read) == 16
+    assert [*first, *rows] == model.encode(POOL)
+
+
+def test_the_audit_is_read_once_for_the_figures_of_a_round(whole):
+    lesson = whole[0][1].lesson
+    once = iter(lesson.audit)
+    assert picked(replace(lesson, audit=once)) == picked(lesson)
 
 
 # ── no gold label of the pool is ever seen ───────────────────────────────────────────────────

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import AutoModelForMaskedLM, RobertaConfig
 
+from by_hand import FILMS as TASK
 from selftrain.backbone import FAMILIES, Backbone, dropout_rates
 from selftrain.batches import collate
 from selftrain.classifier import Classifier, build
@@ -25,16 +26,8 @@ from selftrain.mlm import pretrained_head
 from selftrain.pel import IA3, Adapter, AnyTuning, BitFit, Full, LoRA, Prefix, PTuning, Tuning
 from selftrain.pel.prefix import KeysValues
 from selftrain.pel.slots import Slotted
-from selftrain.task import Task
 from tiny import RECIPES
 
-TASK = Task(
-    "films",
-    ("negative", "positive"),
-    template="{text} It was {mask} .",
-    words={"negative": ("terrible",), "positive": ("great",)},
-    max_length=32,
-)
 ROWS = examples(["a great film", "the story was long and dull , but the acting was fine", "no"])
 MORE = examples(["a terrible film with a good story and a great day of news , but it is no film"])
 
@@ -91,7 +84,11 @@ def starts_as_the_plain_model(model: Classifier) -> None:
             input_ids=batch.ids, attention_mask=batch.attention
         ).last_hidden_state
         at = batch.mask_at if model.reads == "prompt" else torch.zeros(len(ROWS), dtype=torch.long)
-        assert torch.equal(model(batch).features, hidden[torch.arange(len(ROWS)), at])
+        found, expected = model(batch).features, hidden[torch.arange(len(ROWS)), at]
+        if model.backbone.family.one_row:  # other shapes in the last layer, other last bits
+            torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
+        else:
+            assert torch.equal(found, expected)
 
 
 def only_what_is_tuned_moves(model: Classifier, mark: str) -> None:
@@ -257,7 +254,7 @@ def context_of(model: Classifier) -> Tensor:
     hook = linear.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
     batch = collate(model.encode(ROWS[1:2]), model.pad)
     with torch.no_grad():
-        model(batch)
+        model.encoder(**batch.inputs(model.lower(batch)))
     hook.remove()
     return seen[0][:, : batch.ids.shape[1]].unflatten(2, (4, 8))
 
@@ -296,7 +293,7 @@ def test_a_prefix_of_the_rows_own_keys_and_values_changes_nothing(
             lambda _, __, output, seam=seam: seen.update({seam: output[0]})
         )
     with torch.no_grad():
-        expected = plain(batch).features
+        expected = plain.encoder(**batch.inputs()).last_hidden_state[:, 0]
         model = build(
             TASK, backbone, Prefix(length=batch.ids.shape[1], layers=1), reads="head", seed=1
         )

@@ -92,8 +92,9 @@ def test_load_gives_the_last_accepted_model_or_the_one_asked_for(
     tmp_path: Path, rounds: list[Round], manifest: Manifest, backbone: Backbone
 ) -> None:
     with Run.start(tmp_path / "run", manifest) as run:
-        for round_ in (*rounds[:2], replace(rounds[2], accepted=False, why="collapse")):
-            run.save(round_)
+        run.save(rounds[0])
+        run.save(replace(rounds[1], accepted=True))
+        run.save(replace(rounds[2], accepted=False, why="collapse"))
     last = runs.load(tmp_path / "run", backbone=backbone.name)
     assert torch.equal(probabilities(last), probabilities(rounds[1].model))
     for round_ in rounds:  # the refused one too: it is kept, for whoever wants to know why
@@ -127,6 +128,62 @@ def test_a_finished_run_started_again_has_nothing_left_to_do(
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.name != ".lock"}
     small_run.go(folder, Path(backbone.name))
     assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+def test_a_short_lesson_has_the_bytes_of_one_table(folder: Path, rounds: list[Round]) -> None:
+    """Written group by group, it is the same file as one written at once: runs stay comparable."""
+    import pyarrow
+    import pyarrow.parquet
+
+    schema = runs._lesson_schema()
+    for round_ in rounds:
+        lines = [asdict(line) for line in round_.lesson.audit]
+        table = pyarrow.Table.from_pylist(lines, schema=schema)
+        pyarrow.parquet.write_table(table, folder / "whole.parquet")
+        written = folder / f"rounds/{round_.number}/lesson.parquet"
+        assert written.read_bytes() == (folder / "whole.parquet").read_bytes()
+
+
+@pytest.fixture
+def all_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lessons of 24 lines that are treated like one of a million."""
+    monkeypatch.setattr(runs, "HELD", 5)
+    monkeypatch.setattr(runs, "GROUP", 7)
+    monkeypatch.setattr(runs, "BATCH", 3)
+
+
+@pytest.mark.usefixtures("all_long")
+def test_a_long_lesson_is_written_in_groups_and_read_as_it_is_asked_for(
+    folder: Path, rounds: list[Round], manifest: Manifest, backbone: Backbone
+) -> None:
+    import pyarrow.parquet
+
+    about = pyarrow.parquet.read_metadata(folder / "rounds/1/lesson.parquet")
+    assert [about.row_group(n).num_rows for n in range(about.num_row_groups)] == [7, 7, 7, 3]
+    with Run.start(folder, manifest) as run:
+        audit = run.done(backbone)[1].lesson.audit
+    assert not isinstance(audit, tuple)
+    assert len(audit) == 24
+    assert tuple(audit) == tuple(audit) == rounds[1].lesson.audit
+    assert [a is not b and a == b for a, b in zip(audit, audit, strict=True)] == [True] * 24
+
+
+@pytest.mark.usefixtures("all_long")
+def test_a_long_lesson_is_checked_each_time_it_is_read(
+    folder: Path, manifest: Manifest, backbone: Backbone
+) -> None:
+    with Run.start(folder, manifest) as run:
+        audit = run.done(backbone)[1].lesson.audit
+    path = folder / "rounds/1/lesson.parquet"
+    moved_behind_a_link(path)
+    with pytest.raises(RunError, match="is not a plain file"):
+        list(audit)
+    path.unlink()
+    with pytest.raises(RunError, match="No such file"):
+        list(audit)
+    relessoned(folder, role=["boss"])
+    with pytest.raises(RunError, match="a line no round writes"):
+        list(audit)
 
 
 def test_everything_in_a_run_folder_is_for_its_owner_only(folder: Path) -> None:
@@ -287,6 +344,21 @@ def relessoned(folder: Path, **column: list[Any]) -> None:
     relisted(folder, **{"lesson.parquet": runs._sha256(path)})
 
 
+def other_columns(folder: Path) -> tuple[Path, bytes]:
+    import pyarrow
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(pyarrow.table({"text": ["a"]}), folder / "other")
+    return folder / "rounds/1/lesson.parquet", (folder / "other").read_bytes()
+
+
+def torn_text(folder: Path) -> tuple[Path, bytes]:
+    """The lesson of round 1 with half a character in a uid."""
+    relessoned(folder, uid=["half a \u00e9"])
+    path = folder / "rounds/1/lesson.parquet"
+    return path, path.read_bytes().replace(b"half a \xc3\xa9", b"half a \xc3\x28")
+
+
 DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "no manifest": (
         lambda f: (f / "manifest.json").unlink(),
@@ -409,8 +481,34 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda f: relessoned(f, weight=[float("nan")]),
         "lesson.parquet holds a line no round writes",
     ),
+    "lesson with a foreign line far down": (
+        lambda f: relessoned(
+            f,
+            uid=[str(n) for n in range(20_000)],
+            label=["good"] * 19_999 + ["ugly"],
+            role=["left"] * 20_000,
+            **{name: [0.5] * 20_000 for name in ("confidence", "certainty", "weight")},
+        ),
+        "lesson.parquet holds a line no round writes: Judged(uid='19999'",
+    ),
+    "lesson with other columns": (
+        lambda f: relisted(f, **{"lesson.parquet": swapped(*other_columns(f))}),
+        "lesson.parquet has the columns ['text']",
+    ),
+    "lesson with a text that is none": (
+        lambda f: relisted(f, **{"lesson.parquet": swapped(*torn_text(f))}),
+        "lesson.parquet is not Parquet: Invalid UTF8",
+    ),
     "lock a link": (lambda f: moved_behind_a_link(f / ".lock"), ".lock is a link"),
 }
+
+
+@pytest.mark.parametrize("damage", [name for name in DAMAGES if name.startswith("lesson")])
+@pytest.mark.usefixtures("all_long")
+def test_a_damaged_lesson_is_noticed_at_once_also_where_it_is_long(
+    damage: str, folder: Path, manifest: Manifest, backbone: Backbone
+) -> None:
+    test_a_damaged_or_foreign_folder_is_one_line_and_a_hint(damage, folder, manifest, backbone)
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -428,7 +526,11 @@ def test_a_damaged_or_foreign_folder_is_one_line_and_a_hint(
 
 @pytest.mark.parametrize(
     ("limit", "said"),
-    [("LARGEST_LESSON", "has 24 rows"), ("LARGEST_TABLE", "bytes unpacked")],
+    [
+        ("LARGEST_LESSON", "has 24 rows"),
+        ("LARGEST_GROUP", "has 24 rows in one group"),
+        ("LARGEST_TABLE", "bytes unpacked"),
+    ],
 )
 def test_a_lesson_that_would_not_fit_into_memory_is_not_read(
     limit: str,
@@ -441,6 +543,59 @@ def test_a_lesson_that_would_not_fit_into_memory_is_not_read(
     monkeypatch.setattr(runs, limit, 23)
     with pytest.raises(RunError, match=said), Run.start(folder, manifest) as run:
         run.done(backbone)
+
+
+@pytest.mark.usefixtures("all_long")
+def test_of_a_long_lesson_no_group_may_be_too_large_to_unpack(
+    folder: Path, manifest: Manifest, backbone: Backbone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Groups are unpacked one at a time: their sum may be larger than any memory."""
+    import pyarrow.parquet
+
+    about = pyarrow.parquet.read_metadata(folder / "rounds/1/lesson.parquet")
+    largest = max(about.row_group(n).total_byte_size for n in range(about.num_row_groups))
+    monkeypatch.setattr(runs, "LARGEST_TABLE", 2 * largest)
+    with Run.start(folder, manifest) as run:
+        assert len(run.done(backbone)) == 3
+    monkeypatch.setattr(runs, "LARGEST_TABLE", largest - 1)
+    with pytest.raises(RunError, match=f"has {largest:,} bytes unpacked"):
+        Run.start(folder, manifest).done(backbone)
+
+
+class Uncounted:
+    """A pool that can be read again, but has no length."""
+
+    def __init__(self, rows: list[Any]) -> None:
+        self.rows = rows
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.rows)
+
+
+@pytest.mark.parametrize("kind", [list, Uncounted])
+def test_a_round_too_large_to_be_read_back_is_refused_before_training(
+    kind: Callable[[Any], Any], backbone: Backbone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "LARGEST_LESSON", 39)
+    split = replace(small_run.split(), unlabeled=kind(small_run.split().unlabeled))
+    given = {"backbone": backbone, "seed": 7, "on": small_run.MACHINE}
+    for method in (replace(small_run.METHOD, pool=size) for size in ("all", 40)):
+        with pytest.raises(RunError, match=r"would judge 40 rows; .* at most 39") as caught:
+            Manifest.of(small_run.TASK, split, method, **given)
+        assert caught.value.hint
+    for fine in ({"pool": 39}, {"pool": "all", "rounds": 0}):
+        Manifest.of(small_run.TASK, split, replace(small_run.METHOD, **fine), **given)
+
+
+def test_a_lesson_that_could_not_be_read_back_is_not_written(
+    begun: Run, rounds: list[Round], backbone: Backbone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(runs, "LARGEST_TABLE", 23)
+        with pytest.raises(RunError, match="bytes unpacked, more than is ever read") as caught:
+            begun.save(rounds[1])
+    assert caught.value.hint
+    check_only_the_teacher_is_there(begun, backbone)
 
 
 def test_a_text_repeated_in_a_lesson_takes_its_room_once(
@@ -537,7 +692,7 @@ def check_only_the_teacher_is_there(run: Run, backbone: Backbone) -> None:
     "step",
     [
         "selftrain.classifier.Classifier.save",
-        "pyarrow.parquet.write_table",
+        "pyarrow.parquet.ParquetWriter.write_table",
         "os.fsync",
         "pathlib.Path.replace",
     ],

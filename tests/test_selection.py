@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from by_hand import example, random_votes, rows, votes
+from selftrain import audit
 from selftrain.data import Labeled, Lesson
 from selftrain.errors import ConfigError
 from selftrain.scores import Votes, pseudo_label
@@ -112,6 +113,65 @@ def test_easy_and_hard_do_not_overlap_and_the_audit_covers_the_pool(pick, n):
     assert {uid for uid, role in roles.items() if role == "hard"} == set(uids(lesson.hard))
     assert len(lesson.easy) == len(set(uids(lesson.easy))) == min(pick.size(n, 1), n)
     assert max(Counter(item.label for item in lesson.hard).values(), default=0) <= 4 * pick.count
+
+
+@quick
+@given(SELECTIONS, st.integers(10, 120), st.randoms(use_true_random=False))
+def test_a_long_audit_says_the_same_in_the_order_of_the_pool(pick, n, random):
+    seen = random_votes(n, 3, passes=3, seed=n)
+    order = random.sample(range(n), n)
+    short = select(pick, seen)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(audit, "HELD", 7)
+        patched.setattr(audit, "CHUNK", 4)
+        long = pick(chunks_of(seen, order, [5]), LABELS, (), pool=n, number=1, seed=12)
+    assert (long.easy, long.hard) == (short.easy, short.hard)
+    assert isinstance(short.audit, tuple)
+    assert not isinstance(long.audit, tuple)
+    assert [line.uid for line in long.audit] == [example(i).uid for i in order]
+    assert sorted(long.audit, key=lambda line: line.uid) == list(short.audit)
+
+
+@quick
+@given(SELECTIONS, st.lists(st.integers(1, 40), min_size=2, max_size=4), st.integers(1, 30))
+def test_shards_with_long_audits_merge_exactly(pick, sizes, held):
+    """Also a short one with a long one, and two short ones that are long together."""
+    n = sum(sizes)
+    seen = random_votes(n, 3, passes=3, seed=n)
+    wanted = pick.size(n, 1)
+    places = iter(range(n))
+    parts = [[next(places) for _ in range(size)] for size in sizes]
+    whole = select(pick, seen)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(audit, "HELD", held)
+        patched.setattr(audit, "CHUNK", 4)
+        merged, *others = (
+            pick.keep(
+                [([example(i) for i in part], rows(seen, part))],
+                LABELS,
+                wanted,
+                child(12, "select", 1),
+            )
+            for part in parts
+        )
+        for other in others:
+            merged = pick.merge(merged, other, wanted)
+        lesson = pick.settle(merged, LABELS, (), wanted)
+    assert isinstance(lesson.audit, tuple) == (n <= held)
+    assert len(lesson.audit) == n
+    assert replace(lesson, audit=tuple(sorted(lesson.audit, key=lambda line: line.uid))) == whole
+
+
+def test_a_long_audit_takes_room_where_it_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(audit, "HELD", 7)
+    asked = []
+    make = audit.tempfile.TemporaryFile
+    monkeypatch.setattr(
+        audit.tempfile, "TemporaryFile", lambda **how: asked.append(how["dir"]) or make(**how)
+    )
+    stream = [([example(i) for i in range(10)], LADDER)]
+    Selection(count=2)(stream, LABELS, (), pool=10, number=1, seed=12, folder=tmp_path)
+    assert asked == [tmp_path]
 
 
 def test_the_draw_of_another_round_or_seed_is_another_draw():

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from by_hand import FILMS as TASK
 from selftrain import trunk
 from selftrain.annotate import annotate
 from selftrain.backbone import Backbone, dropout_rates, load
@@ -28,13 +29,6 @@ from small_run import MACHINE
 from tiny import RECIPES
 
 CUT = [family for family in RECIPES if family != "albert"]
-TASK = Task(
-    "films",
-    ("negative", "positive"),
-    template="{text} It was {mask} .",
-    words={"negative": ("terrible",), "positive": ("great",)},
-    max_length=32,
-)
 LONG = "a great film the story was long and dull but fine no good day of news terrible"
 TEXTS = examples([LONG[i : i + 4 + 7 * (i % 9)].strip() for i in range(12)])
 

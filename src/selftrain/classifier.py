@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from selftrain import backbone as backbones
 from selftrain import card as cards
-from selftrain import reading
+from selftrain import onerow, reading
 from selftrain.backbone import FALLBACK_DROPOUT, Backbone, cut, dropout_rates, set_dropout, twin
 from selftrain.batches import Batch, Row, grouped
 from selftrain.card import Card, Source
@@ -169,20 +169,18 @@ class Classifier(nn.Module):
 
     def upper(self, batch: Batch, state: Tensor | None) -> Output:
         """The rest of the way."""
-        hidden: Tensor = self.encoder(**batch.inputs(state)).last_hidden_state  # [B, L, D]
-        if self.verbalizer is not None:
-            # Gathered before the decoder: one position of each row is all that is read.
-            features = hidden[torch.arange(len(hidden), device=hidden.device), batch.mask_at]
-            logits = self.verbalizer(features)
-        else:
-            assert self.head is not None
-            features = self._pool(hidden, batch.attention)  # [B, D]
-            logits = self.head(features)
-        return Output(logits + self.offset, features)
+        reader = self.head or self.verbalizer
+        assert reader is not None
+        features = self._features(batch, batch.inputs(state))  # [B, D]
+        return Output(reader(features) + self.offset, features)
 
-    def _pool(self, hidden: Tensor, attention: Tensor) -> Tensor:
-        if self.backbone.pooling == "cls":
-            return hidden[:, 0]
+    def _features(self, batch: Batch, inputs: dict[str, Tensor]) -> Tensor:
+        if self.head is not None and self.backbone.pooling == "mean":
+            return self._mean(self.encoder(**inputs).last_hidden_state, batch.attention)
+        at = torch.zeros_like(batch.mask_at) if self.verbalizer is None else batch.mask_at
+        return onerow.states_at(self.encoder, self.backbone.family, inputs, at)
+
+    def _mean(self, hidden: Tensor, attention: Tensor) -> Tensor:
         # Learned vectors at the input are instructions, not text: averaged in, they would make
         # up most of a short sentence's vector and shift it the same way for every example.
         slots = placeholders(self.tuning)
@@ -315,6 +313,7 @@ def _assemble(card: Card, backbone: Backbone) -> Classifier:
     trunk, encoder = _cut(card, backbone, encoder)
     tuning = card.tuning if trunk is None else all_layers(card.tuning)  # of what is left above
     install(tuning, encoder, backbone.family)
+    onerow.install(encoder, backbone.family)
     reader = (
         Verbalizer(mlm, word_ids(card.task, backbone))
         if mlm is not None

@@ -9,9 +9,11 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from selftrain.columns import (
     id_column,
@@ -71,6 +73,14 @@ class Judged:
     """``easy`` (drawn), ``hard`` (kept for contrast) or ``left``."""
 
 
+class Lines(Protocol):
+    """The lines of an audit: how many, and each of them as often as asked."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Judged]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Lesson:
     """What one student learns from: D_r (easy), D_h (hard) and D_l (gold)."""
@@ -78,7 +88,8 @@ class Lesson:
     gold: tuple[Labeled, ...]
     easy: tuple[Labeled, ...] = ()
     hard: tuple[Labeled, ...] = ()
-    audit: tuple[Judged, ...] = ()
+    audit: Lines = ()
+    """A tuple in the order of uids; of a long pool, read from a file in the pool's own order."""
 
 
 def uid_of(text: str, pair: str | None = None) -> str:
@@ -218,7 +229,7 @@ HELD = 100_000
 class Pool:
     """Unlabelled examples without empty rows, repeated rows, or texts that are kept apart.
 
-    What a long pool keeps in memory while it is read is the names it has met, not its texts.
+    What a long pool keeps in memory while it is read is 64 bits of each name it has met.
     """
 
     source: Iterable[Example]
@@ -248,17 +259,73 @@ def sift(source: Iterable[Example], apart: frozenset[str] = frozenset(), *, note
 
 
 def _sift(source: Iterable[Example], apart: frozenset[str], notes: Notes) -> Iterator[Example]:
-    met: set[str] = set()
+    met = Marks()
     for example in source:
-        names = {example.uid, uid_of(example.text, example.pair)}
         if is_empty(example):
             notes.add("empty pool rows dropped")
-        elif names & met:
+            continue
+        marks = {mark_of(example.uid), mark_of(uid_of(example.text, example.pair))}
+        if any(mark in met for mark in marks):
             notes.add("duplicate pool rows dropped")
-        else:
-            met |= names
-            if not apart or gist(example) not in apart:
-                yield example
+            continue
+        for mark in marks:
+            met.add(mark)
+        if not apart or gist(example) not in apart:
+            yield example
+
+
+def mark_of(name: str) -> int:
+    """64 bits that stand for a name, never 0."""
+    # Among n names two share a mark with a chance of about n² / 2^65: one in 37 million for a
+    # million of them. The later row would be dropped as a duplicate, in every run alike.
+    digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big") or 1
+
+
+class Marks:
+    """A set of marks in 11 to 16 bytes each, where a set of strings takes about 150.
+
+    Many small tables, each with open addressing: the next free slot is taken. A table is made
+    half as large again when three quarters are full, so growing never holds two copies of all.
+    """
+
+    TABLES = 256
+
+    def __init__(self) -> None:
+        self._tables = [array("Q", bytes(8 * 8)) for _ in range(self.TABLES)]
+        self._counts = [0] * self.TABLES
+
+    def __len__(self) -> int:
+        return sum(self._counts)
+
+    def __contains__(self, mark: int) -> bool:
+        table = self._tables[mark % self.TABLES]
+        return table[self._slot(table, mark)] == mark
+
+    def add(self, mark: int) -> None:
+        """Keep a mark; one that is there stays there once."""
+        number = mark % self.TABLES
+        table = self._tables[number]
+        slot = self._slot(table, mark)
+        if table[slot]:
+            return
+        table[slot] = mark
+        self._counts[number] += 1
+        if 4 * self._counts[number] > 3 * len(table):
+            self._tables[number] = self._grown(table)
+
+    def _slot(self, table: array[int], mark: int) -> int:
+        """Where the mark is, or would be put: 0 is a free slot."""
+        slot = mark // self.TABLES % len(table)
+        while table[slot] and table[slot] != mark:
+            slot = (slot + 1) % len(table)
+        return slot
+
+    def _grown(self, table: array[int]) -> array[int]:
+        larger = array("Q", bytes(8 * (len(table) * 3 // 2)))
+        for mark in filter(None, table):
+            larger[self._slot(larger, mark)] = mark
+        return larger
 
 
 def remove_overlap(

@@ -11,9 +11,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
-from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
+
+from selftrain import onerow
 
 ATTENTION = "selftrain"
 STEPS = 1 << 16
@@ -67,8 +67,7 @@ def attend(
     return mixed.transpose(1, 2).contiguous(), None
 
 
-AttentionInterface.register(ATTENTION, attend)
-AttentionMaskInterface.register(ATTENTION, sdpa_mask)
+onerow.register(ATTENTION, attend)
 
 
 def make_cheap(encoder: nn.Module) -> None:

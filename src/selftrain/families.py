@@ -63,6 +63,9 @@ class Family:
     shared: bool = False
     """One layer's weights serve every depth."""
     cut: Cut = Cut()
+    one_row: bool = False
+    """Keys and values are two Linears of a layer's input and nothing more, so that its last layer
+    can be asked for one position."""
     slots: Mapping[str, int] | None = None
     """For attention that transformers' AttentionInterface does not reach: the arguments shaped
     [.., L, L], and what a key that is always seen, at no distance, has there."""
@@ -95,9 +98,9 @@ _ROBERTA_HEAD = MLMSeam(
 )
 
 _ROWS = (
-    _bert_like("bert", _BERT_HEAD),
-    _bert_like("roberta", _ROBERTA_HEAD, reserved=2),
-    _bert_like("xlm-roberta", _ROBERTA_HEAD, reserved=2),
+    _bert_like("bert", _BERT_HEAD, one_row=True),
+    _bert_like("roberta", _ROBERTA_HEAD, reserved=2, one_row=True),
+    _bert_like("xlm-roberta", _ROBERTA_HEAD, reserved=2, one_row=True),
     _bert_like(
         "electra",
         MLMSeam(
@@ -107,6 +110,7 @@ _ROWS = (
             "generator_lm_head.bias",
         ),
         cut=Cut(starts="embeddings_project"),
+        one_row=True,
     ),
     _bert_like(
         "albert",
@@ -142,6 +146,7 @@ _ROWS = (
         value="attention.v_lin",
         attention_out="attention.out_lin",
         ffn_out="ffn.lin2",
+        one_row=True,
     ),
     _bert_like(
         "deberta-v2",

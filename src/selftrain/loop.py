@@ -17,8 +17,9 @@ from typing import Any
 
 from selftrain.annotate import annotate
 from selftrain.backbone import Backbone
+from selftrain.batches import Row
 from selftrain.classifier import Classifier, build, copy, narrowed
-from selftrain.data import Example, Lesson, Split
+from selftrain.data import Example, Judged, Lesson, Pool, Split
 from selftrain.errors import TrainingError
 from selftrain.fit import fit
 from selftrain.guard import Verdict, no_class_lost
@@ -26,9 +27,9 @@ from selftrain.machine import Machine
 from selftrain.method import Method, Tune
 from selftrain.seeds import child, uniform
 from selftrain.task import Task
-from selftrain.trunk import MOST_ROWS
 
 SLICE = 256  # pool rows on which teacher and student are compared
+ENCODED = 1024  # rows tokenised together
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,13 @@ def self_train(
         wavering = narrowed(teacher, method.passes_in)
         votes = annotate(wavering, pool, method.passes, seed=child(seed, "votes", number), on=on)
         lesson = method.select(  # lines 5, 7-9
-            votes, task.labels, split.labeled, pool=len(pool), number=number, seed=seed
+            votes,
+            task.labels,
+            split.labeled,
+            pool=len(pool),
+            number=number,
+            seed=seed,
+            folder=on.cache,
         )
         annotated = time.perf_counter() - started
         student = fresh(task, method.student[0], backbone, child(seed, "student", number), teacher)
@@ -147,23 +154,39 @@ def remember(
         examples = chain(
             (row.example for row in split.labeled),
             slice_,
-            *(drawn(split, method, number, seed) for number in rounds),
+            chain.from_iterable(drawn(split, method, number, seed) for number in rounds),
         )
         kept = model.trunk.memory.plan(
-            model.encode(list(islice(examples, MOST_ROWS))),
+            encoded(model, examples),
             backbone.width,
             limit=on.cache_mb * 1_000_000,
             folder=on.cache,
             half=how.states == "fp16",
         )
         if kept >= 1e6:
-            on.note(f"what frozen layers say of each text is kept: {kept / 1e6:,.0f} MB of disk")
+            on.note(
+                f"frozen layers are computed once a text: {kept / 1e6:,.0f} MB of disk meanwhile"
+            )
 
 
-def drawn(split: Split, method: Method, number: int, seed: int) -> list[Example]:
-    """D_u' of a round."""
-    size = None if method.pool == "all" else method.pool
-    return draw(split.unlabeled, size, seed=child(seed, "pool", number))
+def encoded(model: Classifier, examples: Iterable[Example]) -> Iterator[Row]:
+    """The rows of many examples, tokenised as they are asked for."""
+    stream = iter(examples)
+    while chunk := list(islice(stream, ENCODED)):
+        yield from model.encode(chunk)
+
+
+def drawn(split: Split, method: Method, number: int, seed: int) -> list[Example] | Pool:
+    """D_u' of a round.
+
+    All of a pool too long to be held is taken as it comes, since to sort it would be to hold it.
+    Dropout is drawn chunk by chunk, so there the order of the source decides which noise meets
+    which row.
+    """
+    pool, size = split.unlabeled, None if method.pool == "all" else method.pool
+    if size is None and isinstance(pool, Pool) and not pool.sifted:
+        return pool
+    return draw(pool, size, seed=child(seed, "pool", number))
 
 
 def draw(pool: Iterable[Example], size: int | None, *, seed: int) -> list[Example]:
@@ -182,13 +205,18 @@ def answers(model: Classifier, examples: Sequence[Example]) -> list[str]:
 
 def picked(lesson: Lesson) -> dict[str, Any]:
     """What the audit of a lesson adds up to."""
-    easy = [line for line in lesson.audit if line.role == "easy"]
+    classes: Counter[str] = Counter()
+    easy: list[Judged] = []
+    for line in lesson.audit:  # once: a long audit is read from a file
+        classes[line.label] += 1
+        if line.role == "easy":
+            easy.append(line)
     return {
         "picked": len(lesson.easy),
         "hard": len(lesson.hard),
         "confidence": fmean(line.confidence for line in easy),
         "certainty": fmean(line.certainty for line in easy),
-        "classes": dict(sorted(Counter(line.label for line in lesson.audit).items())),
+        "classes": dict(sorted(classes.items())),
         "classes picked": dict(sorted(Counter(line.label for line in easy).items())),
     }
 

@@ -55,7 +55,7 @@ LAPTOP = Method(
     ),
     student=(
         Tune(
-            changes=Adapter(width=64, layers="half"),
+            changes=Adapter(width=64),
             loss=PHCE(tau=10),
             contrast=EasyHard(weight=0.01, negatives=2, temperature=0.1),
             head_start="regression",
@@ -78,7 +78,7 @@ PRESETS: dict[Preset, Method] = {"laptop": LAPTOP, "paper": PAPER}
 
 TUNINGS: dict[str, dict[Preset, tuple[AnyTuning, float]]] = {
     "adapter": {
-        "laptop": (Adapter(width=64, layers="half"), 1e-3),
+        "laptop": (Adapter(width=64), 1e-3),
         "paper": (Adapter(width=128), 1e-4),
     },
     "prefix": {"laptop": (Prefix(length=16), 5e-3), "paper": (Prefix(length=16), 5e-3)},

@@ -19,17 +19,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import platform
 import re
 import stat
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence, Sized
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, reduce
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -37,7 +37,8 @@ from filelock import FileLock, Timeout
 from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
-from selftrain.data import Judged, Labeled, Lesson, Split
+from selftrain.audit import HELD
+from selftrain.data import Example, Judged, Labeled, Lesson, Lines, Split
 from selftrain.disk import refusals, remove, replacing, sync
 from selftrain.errors import RunError
 from selftrain.fewshot import fingerprint
@@ -54,8 +55,11 @@ FORMAT = 1
 MANIFEST, LOCK, ROUNDS = "manifest.json", ".lock", "rounds"
 RECORD, LESSON, MODEL = "round.json", "lesson.parquet", ("model.json", "model.safetensors")
 LARGEST_JSON = 16 * 2**20  # bytes: room for the counts of a hundred thousand classes
-LARGEST_LESSON = 5_000_000  # rows
-LARGEST_TABLE = 2**30  # bytes of a lesson, unpacked
+LARGEST_LESSON = 100_000_000  # rows: minutes to check, in the memory of a short one
+LARGEST_TABLE = 2**30  # bytes of a lesson unpacked at once: all of a short one, a group of a long
+LARGEST_GROUP = 2**20  # rows of a lesson packed together, as pyarrow does it by itself
+GROUP = 100_000  # rows of a lesson packed together: as many as an audit holds, so one group then
+BATCH = 8_192  # rows of a lesson read together
 PACKAGES = (
     "selftrain",
     "torch",
@@ -113,13 +117,17 @@ class Manifest:
         seed: int,
         on: Machine | None = None,
     ) -> Manifest:
-        """The manifest of a run about to start here; the pool is read once, as a stream."""
+        """The manifest of a run about to start here; the pool is read once, as a stream.
+
+        Raises for a round larger than a run folder may hold: before anything is trained.
+        """
         import torch
 
         from selftrain.machine import Machine
         from selftrain.method import to_plain
 
         on = on or Machine()
+        _check_fits(split.unlabeled, method)
         packages = {name: version(name) for name in PACKAGES}
         return cls(
             format=FORMAT,
@@ -157,7 +165,8 @@ class Manifest:
 def _order(labelled: Sequence[Labeled]) -> str:
     """Names an order of rows: batches are drawn by place, so another order is another result.
 
-    Of a pool and of dev rows the order decides nothing.
+    Of dev rows the order decides nothing, nor of a pool, unless it is too long to be held and a
+    round takes all of it.
     """
     uids = json.dumps([row.example.uid for row in labelled])
     return hashlib.sha256(uids.encode()).hexdigest()
@@ -330,13 +339,33 @@ def _write_json(path: Path, value: Manifest | Record) -> None:
     path.write_text(json.dumps(asdict(value), indent=2, allow_nan=False) + "\n", "utf-8")
 
 
+def _check_fits(pool: Iterable[Example], method: Method) -> None:
+    """Raise unless the lesson of a round can be read back."""
+    if method.rounds and (method.pool == "all" or method.pool > LARGEST_LESSON):
+        size = len(pool) if isinstance(pool, Sized) else sum(1 for _ in pool)
+        if size > LARGEST_LESSON:
+            raise RunError(
+                f"a round would judge {size:,} rows; a run folder holds at most "
+                f"{LARGEST_LESSON:,} of a round",
+                "draw some of them in each round: pool = 4096 in the method",
+            )
+
+
 def _write_lesson(path: Path, lesson: Lesson) -> None:
     import pyarrow
     import pyarrow.parquet
 
-    schema = _lesson_schema()
-    columns = {name: [getattr(line, name) for line in lesson.audit] for name in schema.names}
-    pyarrow.parquet.write_table(pyarrow.table(columns, schema=schema), path)
+    schema, lines = _lesson_schema(), iter(lesson.audit)
+    with pyarrow.parquet.ParquetWriter(path, schema) as writer:
+        for _ in range(0, max(1, len(lesson.audit)), GROUP):  # a lesson without lines has a group
+            group = list(islice(lines, GROUP))
+            columns = {name: [getattr(line, name) for line in group] for name in schema.names}
+            writer.write_table(pyarrow.table(columns, schema=schema))
+    if excess := _excess(pyarrow.parquet.read_metadata(path)):
+        raise RunError(
+            f"the lesson of a round {excess}, more than is ever read back",
+            "give the pool shorter ids, or none: texts are then named by their hash",
+        )
 
 
 @cache
@@ -485,43 +514,94 @@ def _verified(folder: Path, record: Record, names: Collection[str]) -> Path:
     return here
 
 
-def _read_lesson(path: Path, manifest: Manifest) -> tuple[Judged, ...]:
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """The audit in a round's folder: read, and checked, each time it is gone through."""
+
+    path: Path
+    labels: frozenset[str]
+    size: int
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __iter__(self) -> Iterator[Judged]:
+        for batch in _batches(self.path, self.labels):
+            yield from map(Judged, *map(_values, batch.columns))
+
+
+def _read_lesson(path: Path, manifest: Manifest) -> Lines:
+    """The audit of a round, all of it checked; a short one is a tuple."""
+    labels = frozenset(manifest.task["labels"])
+    audit = _Kept(path, labels, sum(batch.num_rows for batch in _batches(path, labels)))
+    return tuple(audit) if len(audit) <= HELD else audit
+
+
+def _batches(path: Path, labels: Collection[str]) -> Iterator[Any]:
+    """The rows of a lesson, some thousand at a time, each of them one that a round writes."""
     import pyarrow
     import pyarrow.parquet
 
     try:
-        with pyarrow.parquet.ParquetFile(path) as file:
+        with pyarrow.parquet.ParquetFile(_plain_file(path)) as file:
             if not file.schema_arrow.equals(_lesson_schema()):
                 raise _damaged(path, f"has the columns {file.schema_arrow.names}")
-            about = file.metadata
-            if about.num_rows > LARGEST_LESSON:
-                raise _damaged(path, f"has {about.num_rows:,} rows")
-            size = sum(
-                about.row_group(place).total_byte_size for place in range(about.num_row_groups)
-            )
-            if size > LARGEST_TABLE:
-                raise _damaged(path, f"has {size:,} bytes unpacked")
+            if excess := _excess(file.metadata):
+                raise _damaged(path, excess)
         names = [field.name for field in _lesson_schema() if field.type == pyarrow.string()]
-        table = pyarrow.parquet.read_table(path, read_dictionary=names)
-        audit = tuple(map(Judged, *map(_values, table.columns)))
-    except (pyarrow.ArrowException, OSError) as error:
+        with pyarrow.parquet.ParquetFile(path, read_dictionary=names, buffer_size=2**16) as file:
+            for group in range(file.num_row_groups):  # at once, pyarrow would hold the whole file
+                for batch in file.iter_batches(BATCH, row_groups=[group], use_threads=False):
+                    _check_lines(path, batch, labels)
+                    yield batch
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _damaged(path, f"is not Parquet: {error}".partition("\n")[0]) from None
-    for line in audit:
-        known = line.label in manifest.task["labels"] and line.role in ("easy", "hard", "left")
-        if not known or not math.isfinite(line.confidence + line.certainty + line.weight):
+
+
+def _excess(about: Any) -> str:
+    """What of a lesson is more than is ever read; nothing if it can be read."""
+    groups = [about.row_group(place) for place in range(about.num_row_groups)]
+    rows = sum(group.num_rows for group in groups)
+    if rows > LARGEST_LESSON:
+        return f"has {rows:,} rows"
+    largest = max((group.num_rows for group in groups), default=0)
+    if largest > LARGEST_GROUP:
+        return f"has {largest:,} rows in one group"
+    sizes = [group.total_byte_size for group in groups]
+    at_once = sum(sizes) if rows <= HELD else max(sizes)
+    return f"has {at_once:,} bytes unpacked" if at_once > LARGEST_TABLE else ""
+
+
+def _check_lines(path: Path, batch: Any, labels: Collection[str]) -> None:
+    """Raise unless each line is one that a round may write."""
+    import pyarrow.compute
+
+    _used(batch["uid"])[0].validate(full=True)  # that its bytes are text
+    numbers = [batch[name] for name in ("confidence", "certainty", "weight")]
+    finite = pyarrow.compute.is_finite(reduce(pyarrow.compute.add, numbers)).to_pylist()
+    lines = zip(_values(batch["label"]), _values(batch["role"]), finite, strict=True)
+    for place, (label, role, counts) in enumerate(lines):
+        if not (counts and label in labels and role in ("easy", "hard", "left")):
+            (line,) = map(Judged, *map(_values, batch.slice(place, 1).columns))
             raise _damaged(path, f"holds a line no round writes: {line!r:.120}")
-    return audit
 
 
 def _values(column: Any) -> list[Any]:
     """A column as a list in which equal texts are one object, so that none grows by repetition."""
-    values: list[Any] = []
-    for chunk in column.chunks:
-        if hasattr(chunk, "dictionary"):
-            values += map(chunk.dictionary.to_pylist().__getitem__, chunk.indices.to_pylist())
-        else:
-            values += chunk.to_pylist()
-    return values
+    if not hasattr(column, "dictionary"):
+        return list(column.to_pylist())
+    used, places = _used(column)
+    texts = used.to_pylist()
+    return [texts[place] for place in places.to_pylist()]
+
+
+def _used(column: Any) -> tuple[Any, Any]:
+    """The texts that stand in a column, each once, and for each row which; both as they are packed.
+
+    A dictionary may serve many more rows than those of this column.
+    """
+    encoded = column.indices.dictionary_encode()
+    return column.dictionary.take(encoded.dictionary), encoded.indices
 
 
 def _valid(kind: type[T], raw: bytes, path: Path) -> T:

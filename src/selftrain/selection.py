@@ -1,9 +1,9 @@
 """Reliable example sampling (lines 7-9 of Algorithm 1): a stream of votes becomes a lesson.
 
-Nothing here is as big as the pool but the audit: a shard keeps, for each pseudo class, the N_r
-largest keys (candidates for "easy") and a bounded reservoir of the rest ("hard"). Noise is
-hashed from seed, round and uid, so order and sharding change nothing, and two shards merge
-exactly.
+A shard keeps, for each pseudo class, the N_r largest keys (candidates for "easy") and a bounded
+reservoir of the rest ("hard"); a long audit lies in a file. So memory grows with N_r, not with the
+pool, unless each row is compared with all others (``align``, ranks). Noise is hashed from seed,
+round and uid, so order and sharding change nothing, and two shards merge exactly.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Annotated, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
+from selftrain.audit import LEFT, Draft
 from selftrain.data import Example, Judged, Labeled, Lesson
 from selftrain.errors import require
 from selftrain.scores import (
@@ -108,7 +110,7 @@ class Shard:
 
     easy: dict[int, list[Candidate]] = field(default_factory=dict)
     hard: dict[int, list[Candidate]] = field(default_factory=dict)
-    audit: list[Judged] = field(default_factory=list)
+    audit: Draft = field(default_factory=Draft)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,27 +159,40 @@ class Selection:
         pool: int,
         number: int,
         seed: int,
+        folder: Path | None = None,
     ) -> Lesson:
-        """The lesson of a round, from the votes on its whole pool."""
+        """The lesson of a round, from the votes on its whole pool.
+
+        A long audit takes room in ``folder``, else in the system's temporary one, while it lives.
+        """
         wanted = self.size(pool, number)
-        shard = self.keep(stream, labels, wanted, child(seed, "select", number))
+        shard = self.keep(stream, labels, wanted, child(seed, "select", number), folder)
         return self.settle(shard, labels, gold, wanted)
 
-    def keep(self, stream: Stream, labels: Sequence[str], wanted: int, seed: int) -> Shard:
+    def keep(
+        self,
+        stream: Stream,
+        labels: Sequence[str],
+        wanted: int,
+        seed: int,
+        folder: Path | None = None,
+    ) -> Shard:
         """Read a part of the pool and keep its candidates."""
-        shard = Shard()
+        shard = Shard(audit=Draft(folder))
         for candidate in self.candidates(stream, seed):
-            shard.audit.append(judged(candidate, labels))
+            shard.audit.add(judged(candidate, labels))
             shard.easy.setdefault(candidate.label, []).append(candidate)
             if len(shard.easy[candidate.label]) > 2 * wanted + 64:
                 self.prune(shard, wanted)
         self.prune(shard, wanted)
         return shard
 
-    def merge(self, one: Shard, other: Shard, wanted: int) -> Shard:
+    def merge(self, one: Shard, other: Shard, wanted: int, folder: Path | None = None) -> Shard:
         """What both shards together would have kept."""
-        shard = Shard(audit=one.audit + other.audit)
+        shard = Shard(audit=Draft(folder))
         for part in (one, other):
+            for line in part.audit:
+                shard.audit.add(line)
             for source, target in ((part.easy, shard.easy), (part.hard, shard.hard)):
                 for label, rows in source.items():
                     target.setdefault(label, []).extend(rows)
@@ -218,12 +233,11 @@ class Selection:
             hard += rest[: 4 * wanted]
         roles = {row.example.uid: "easy" for row in easy}
         roles.update({row.example.uid: "hard" for row in hard})
-        audit = (replace(line, role=roles.get(line.uid, "left")) for line in shard.audit)
         return Lesson(
             gold=gold,
             easy=tuple(labeled(row, labels) for row in easy),
             hard=tuple(labeled(row, labels) for row in hard),
-            audit=tuple(sorted(audit, key=lambda line: line.uid)),
+            audit=shard.audit.settled(roles),
         )
 
     def candidates(self, stream: Stream, seed: int) -> Iterator[Candidate]:
@@ -298,7 +312,7 @@ def quotas(room: Mapping[int, int], wanted: int) -> dict[int, int]:
 def judged(row: Candidate, labels: Sequence[str]) -> Judged:
     """The audit's line for a candidate, before its role is known."""
     return Judged(
-        row.example.uid, labels[row.label], row.confidence, row.certainty, row.score, "left"
+        row.example.uid, labels[row.label], row.confidence, row.certainty, row.score, LEFT
     )
 
 

@@ -13,10 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from transformers import AttentionInterface
-from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
-from selftrain import dropout
+from selftrain import dropout, onerow
 from selftrain.families import Family
 from selftrain.pel import Prefix
 from selftrain.pel.seams import layer_names, replace
@@ -96,8 +94,7 @@ def _heads(vectors: Tensor, like: Tensor) -> Tensor:
     return vectors.view(-1, heads, size).transpose(0, 1).expand(rows, -1, -1, -1)
 
 
-AttentionInterface.register(ATTENTION, attend)
-AttentionMaskInterface.register(ATTENTION, sdpa_mask)
+onerow.register(ATTENTION, attend)
 
 
 def rewind(encoder: nn.Module, *_: Any) -> None:

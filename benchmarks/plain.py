@@ -1,0 +1,142 @@
+"""The method as one would write it down: the yardstick of whole_fit.py, not part of the product.
+
+The same models, lessons, losses and steps as ``selftrain.loop``, without what makes that fast:
+batches of a fixed number of rows in the order they come, padded to the longest of them or to 128;
+every dropout pass goes through all layers and torch's own dropout; nothing is remembered; each
+row is tokenised whenever it is needed; anchors, partners and hard rows of the contrast are
+encoded each in a forward pass of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from random import Random
+
+import torch
+from torch import Tensor
+
+from selftrain import classifier as classifiers
+from selftrain.backbone import Backbone
+from selftrain.batches import Batch, Row, collate
+from selftrain.classifier import Classifier
+from selftrain.data import Example, Lesson, Split
+from selftrain.fit import Step, Table, groups, slope, start_head, steps_of
+from selftrain.loop import drawn, fresh
+from selftrain.losses import contrast
+from selftrain.method import Method, Tune
+from selftrain.scores import Tally, Votes, joined
+from selftrain.seeds import child
+from selftrain.task import Task
+
+ROWS = 32  # of a batch when nothing is learnt
+
+
+@contextmanager
+def torchs_own_dropout() -> Iterator[None]:
+    """Models are built with ``nn.Dropout`` and fused attention, as transformers has them."""
+    cheap = classifiers.make_cheap
+    classifiers.make_cheap = lambda _: None
+    try:
+        yield
+    finally:
+        classifiers.make_cheap = cheap
+
+
+def self_train(
+    task: Task, split: Split, method: Method, *, backbone: Backbone, seed: int, longest: int | None
+) -> Classifier:
+    """Teacher, votes, lesson, student, and round again; ``longest`` pads every row to that."""
+    with torchs_own_dropout():
+        teacher = fresh(task, method.teacher, backbone, child(seed, "teacher"))
+        fit(teacher, Lesson(gold=split.labeled), method.teacher, seed, longest)
+        for number in range(1, method.rounds + 1):
+            pool = drawn(split, method, number, seed)
+            votes = annotate(teacher, pool, method.passes, longest)
+            lesson = method.select(
+                iter([(pool, votes)]),
+                task.labels,
+                split.labeled,
+                pool=len(pool),
+                number=number,
+                seed=seed,
+            )
+            student = fresh(task, method.student[0], backbone, child(seed, "student", number))
+            fit(student, lesson, method.student[0], seed, longest)
+            teacher = student
+        return teacher
+
+
+def padded(rows: Sequence[Row], pad: int, longest: int | None) -> Batch:
+    if longest is None:
+        return collate(rows, pad)
+    filler = Row((pad,) * longest, (0,) * longest if rows[0].types is not None else None)
+    batch = collate([*rows, filler], pad)
+    types = None if batch.types is None else batch.types[:-1]
+    return Batch(batch.ids[:-1], batch.attention[:-1], types, batch.mask_at[:-1])
+
+
+@torch.no_grad()
+def annotate(
+    teacher: Classifier, pool: Sequence[Example], passes: int, longest: int | None
+) -> Votes:
+    parts = []
+    for start in range(0, len(pool), ROWS):
+        batch = padded(teacher.encode(pool[start : start + ROWS]), teacher.pad, longest)
+        teacher.eval()
+        tally = Tally(teacher(batch).logits.softmax(1))
+        teacher.train()
+        for _ in range(passes):
+            tally.add(teacher(batch).logits.softmax(1))
+        parts.append(tally.votes())
+    teacher.eval()
+    return joined(parts)
+
+
+def fit(model: Classifier, lesson: Lesson, how: Tune, seed: int, longest: int | None) -> None:
+    if how.head_start == "regression":
+        start_head(model, [*lesson.gold, *lesson.easy])
+    table = Table.of(model, lesson)
+    examples = [row.example for row in (*lesson.gold, *lesson.easy, *lesson.hard)]
+    plan = steps_of(table, how, Random(seed))
+    total = how.steps or 0
+    optimizer = torch.optim.AdamW(groups(model, how), betas=(0.9, 0.98), weight_decay=how.decay)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, slope(total, how.warmup))
+    torch.manual_seed(seed)
+    model.train()
+    for _ in range(total):
+        loss = step_loss(model, table, examples, next(plan), how, longest)
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.trainable().values(), how.clip)
+        optimizer.step()
+        schedule.step()
+    model.eval()
+
+
+def step_loss(
+    model: Classifier,
+    table: Table,
+    examples: Sequence[Example],
+    step: Step,
+    how: Tune,
+    longest: int | None,
+) -> Tensor:
+    def read(places: Sequence[int]) -> classifiers.Output:
+        rows = model.encode([examples[step.rows[place]] for place in places])
+        return model(padded(rows, model.pad, longest))
+
+    learn = step.rows[: step.learn]
+    out = read(range(step.learn))
+    each = how.loss(out.logits, table.labels[learn], table.soft[learn])
+    loss: Tensor = (each * table.weights[learn]).mean()
+    if how.contrast is not None and step.anchors:
+        anchors, positives, negatives = zip(*step.anchors, strict=True)
+        partners = read(positives).features
+        order = list(dict.fromkeys(map(tuple, negatives)))
+        hard = torch.stack([read(places).features for places in order])
+        mine = torch.tensor([order.index(tuple(places)) for places in negatives])
+        heads = out.features[list(anchors)]
+        apart = contrast(heads, partners, hard[mine], how.contrast.temperature)
+        loss = loss + how.contrast.weight * apart.mean()
+    return loss

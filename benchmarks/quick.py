@@ -1,0 +1,130 @@
+"""The regression guard of our speed: `make bench-quick`, under three minutes.
+
+Each figure is a ratio of two times measured next to each other, three times over, of which the
+median counts; the margins are generous, because machines are noisy. Made-up sentences of the
+lengths of movie reviews; the real figures are in docs/performance.md.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from random import Random
+from statistics import median
+
+import plain
+import torch
+
+from selftrain.annotate import annotate
+from selftrain.backbone import Backbone, load
+from selftrain.batches import collate, grouped
+from selftrain.classifier import Classifier, build, narrowed
+from selftrain.data import Example, Labeled, Lesson, examples
+from selftrain.fit import fit
+from selftrain.machine import Machine
+from selftrain.pel import Adapter, AnyTuning, Full, Layers
+from selftrain.recipes import LAPTOP
+from selftrain.task import Task
+
+TASK = Task("made up", ("no", "yes"))
+WORDS = "a the film story is was not very and but long dull bright funny sad slow cast plot".split()  # noqa: SIM905
+ON = Machine()
+
+
+def main() -> None:
+    backbone, rows = load("minilm"), sentences(192)
+    found, failed = [], False
+    for name, (least, measure) in CLAIMS.items():
+        ratio = measure(backbone, rows)
+        short = ratio < least
+        print(f"{ratio:6.2f}  {name}{f'  BELOW {least}' if short else ''}", flush=True)
+        found.append(ratio)
+        failed = failed or short
+    print("ratios:", " ".join(f"{ratio:.2f}" for ratio in found))
+    sys.exit(failed)
+
+
+def sentences(count: int) -> list[Example]:
+    random = Random(0)
+    return examples(
+        [" ".join(random.choices(WORDS, k=random.randint(4, 40))) for _ in range(count)]
+    )
+
+
+def times(slow: Callable[[], object], quick: Callable[[], object], repeat: int = 3) -> float:
+    """How much longer the one takes than the other, side by side."""
+    slow(), quick()  # both warm
+    return median(seconds(slow) / seconds(quick) for _ in range(repeat))
+
+
+def seconds(call: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    call()
+    return time.perf_counter() - started
+
+
+def student(backbone: Backbone, rows: list[Example], layers: Layers) -> float:
+    """Four epochs; the trunk's own pass is counted, because each fit plans anew."""
+    every = [Labeled(row, TASK.labels[i % 2]) for i, row in enumerate(rows)]
+    lesson = Lesson(tuple(every[:16]), tuple(every[16:104]), tuple(every[104:]))
+    how = replace(LAPTOP.student[0], steps=None, epochs=4)
+
+    def trained(changes: AnyTuning) -> None:
+        model = build(TASK, backbone, changes, reads="head", seed=1)
+        if model.trunk is not None and model.trunk.memory is not None:
+            model.trunk.memory.plan(model.encode(rows), backbone.width, limit=10**9)
+        fit(model, lesson, replace(how, changes=changes), seed=1, on=ON)
+
+    adapter = Adapter(width=64, layers=layers)
+    return times(lambda: trained(Full()), lambda: trained(adapter))
+
+
+def passes(backbone: Backbone, rows: list[Example]) -> float:
+    teacher = build(TASK, backbone, Full(), reads="head", seed=1)
+    narrow = narrowed(teacher, "last")
+
+    def votes(model: Classifier) -> None:
+        list(annotate(model, rows[:64], 20, seed=1, on=ON))
+
+    return times(lambda: votes(teacher), lambda: votes(narrow), repeat=1)
+
+
+@torch.no_grad()
+def dropping(backbone: Backbone, rows: list[Example]) -> float:
+    ours = build(TASK, backbone, Full(), reads="head", seed=1).train()
+    with plain.torchs_own_dropout():
+        torchs = build(TASK, backbone, Full(), reads="head", seed=1).train()
+    batches, _ = grouped(ours.encode(rows), ours.pad, ours.offset.device)
+    return times(lambda: list(map(torchs, batches)), lambda: list(map(ours, batches)))
+
+
+@torch.no_grad()
+def padding(backbone: Backbone, rows: list[Example]) -> float:
+    model = build(TASK, backbone, Full(), reads="head", seed=1)
+    tokens = model.encode(rows)
+    alike, _ = grouped(tokens, model.pad, model.offset.device)
+    mixed = [collate(tokens[i : i + 32], model.pad) for i in range(0, len(tokens), 32)]
+    return times(lambda: list(map(model, mixed)), lambda: list(map(model, alike)))
+
+
+CLAIMS = {
+    "full fine-tuning / adapter in the upper half, trunk remembered": (
+        2.0,
+        partial(student, layers="half"),
+    ),
+    "full fine-tuning / adapter in the last layer, trunk remembered": (
+        4.0,
+        partial(student, layers="last"),
+    ),
+    "20 dropout passes in all layers / in the last": (3.0, passes),
+    "a pass with torch's dropout / with ours": (1.05, dropping),
+    "padded to the longest / grouped by length": (1.2, padding),
+}
+"""What takes longer than what, how much at least, and how it is measured."""
+
+
+if __name__ == "__main__":
+    main()

@@ -23,7 +23,7 @@ import small_run
 from selftrain import runs
 from selftrain.backbone import Backbone, load
 from selftrain.classifier import Classifier
-from selftrain.data import Lesson, Split
+from selftrain.data import Judged, Lesson, Split
 from selftrain.errors import RunError, SelftrainError
 from selftrain.loop import Round, self_train
 from selftrain.runs import Manifest, Run
@@ -166,6 +166,29 @@ def test_a_long_lesson_is_written_in_groups_and_read_as_it_is_asked_for(
     assert len(audit) == 24
     assert tuple(audit) == tuple(audit) == rounds[1].lesson.audit
     assert [a is not b and a == b for a, b in zip(audit, audit, strict=True)] == [True] * 24
+
+
+def test_of_a_long_lesson_a_few_groups_are_in_memory_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Forty groups, and never more than the room of four: neither packed nor unpacked."""
+    import pyarrow
+
+    monkeypatch.setattr(runs, "GROUP", 1_000)
+    random = Random(0)
+    lines = tuple(
+        Judged(f"{n}", "good", random.random(), random.random(), random.random(), "left")
+        for n in range(40_000)
+    )
+    runs._write_lesson(tmp_path / "lesson", Lesson(gold=(), audit=lines))
+    whole = (tmp_path / "lesson").stat().st_size
+    before = pyarrow.total_allocated_bytes()
+    held = [
+        pyarrow.total_allocated_bytes() - before
+        for _ in runs._batches(tmp_path / "lesson", {"good"})
+    ]
+    assert len(held) == 40
+    assert max(held) < whole / 10
 
 
 @pytest.mark.usefixtures("all_long")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+import by_hand
 from by_hand import FILMS as TASK
 from selftrain import trunk
 from selftrain.annotate import annotate
@@ -21,6 +23,8 @@ from selftrain.batches import Row, collate
 from selftrain.classifier import Classifier, build, narrowed
 from selftrain.data import Example, examples
 from selftrain.errors import ConfigError, RunError
+from selftrain.loop import Round, self_train
+from selftrain.machine import Machine
 from selftrain.pel import Adapter, BitFit, Full, LoRA, Prefix, PTuning, Tuning
 from selftrain.scores import certainty
 from selftrain.task import Task
@@ -243,3 +247,48 @@ def test_narrow_passes_tell_certainty_and_leave_the_teacher_alone(backbone: Back
     assert certainty(narrow).mean() > certainty(wide).mean()
     assert torch.equal(teacher.probabilities(TEXTS), before)
     assert not teacher.training
+
+
+# ── in a run ──
+
+
+def run(backbone: Backbone, on: Machine = by_hand.MACHINE, **student: Any) -> list[Round]:
+    how = replace(by_hand.STUDENT, changes=Adapter(width=4, layers=1), **student)
+    method = replace(by_hand.METHOD, student=(how,), rounds=2)
+    return list(self_train(by_hand.TASK, by_hand.SPLIT, method, backbone=backbone, seed=3, on=on))
+
+
+def test_a_run_plans_all_its_rows_and_learns_as_without_memory(backbone: Backbone) -> None:
+    remembered = run(backbone)
+    rows = memory_of(backbone, 2).planned
+    assert rows > len(by_hand.SPLIT.labeled) + by_hand.METHOD.pool
+    without = run(backbone, replace(by_hand.MACHINE, cache_mb=0))
+    assert memory_of(backbone, 2).planned == 0
+    for one, other in zip(remembered, without, strict=True):
+        for name, tensor in one.model.state().items():
+            torch.testing.assert_close(tensor, other.model.state()[name], atol=1e-4, rtol=1e-3)
+
+
+def test_a_run_keeps_states_in_half_when_asked_and_that_changes_answers(
+    backbone: Backbone,
+) -> None:
+    whole = run(backbone)[-1].model.probabilities(TEXTS)
+    half = run(backbone, states="fp16")[-1].model.probabilities(TEXTS)
+    assert 0 < (whole - half).abs().max() < 0.1
+
+
+def test_a_run_says_what_it_takes_of_the_disk_before_it_starts(
+    backbone: Backbone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(Memory, "plan", lambda *_, **__: 12_345_678)
+    rounds = self_train(
+        by_hand.TASK,
+        by_hand.SPLIT,
+        replace(by_hand.METHOD, student=(replace(by_hand.STUDENT, changes=Adapter(layers=1)),)),
+        backbone=backbone,
+        seed=3,
+        on=replace(by_hand.MACHINE, note=said.append),
+    )
+    next(iter(rounds))
+    assert said == ["frozen layers are computed once a text: 12 MB of disk meanwhile"]

@@ -171,9 +171,10 @@ def test_a_long_lesson_is_written_in_groups_and_read_as_it_is_asked_for(
 def test_of_a_long_lesson_a_few_groups_are_in_memory_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Forty groups, and never more than the room of four: neither packed nor unpacked."""
+    """Forty groups, and never more than the room of ten: pyarrow by itself would hold them all."""
     import pyarrow
 
+    monkeypatch.setattr(runs, "HELD", 100)
     monkeypatch.setattr(runs, "GROUP", 1_000)
     random = Random(0)
     lines = tuple(
@@ -187,8 +188,7 @@ def test_of_a_long_lesson_a_few_groups_are_in_memory_at_once(
         pyarrow.total_allocated_bytes() - before
         for _ in runs._batches(tmp_path / "lesson", {"good"})
     ]
-    assert len(held) == 40
-    assert max(held) < whole / 10
+    assert 0 < max(held) < whole / 4
 
 
 @pytest.mark.usefixtures("all_long")

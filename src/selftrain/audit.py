@@ -43,7 +43,7 @@ class Draft:
     def add(self, line: Judged) -> None:
         """One more line; beyond what is held, lines go to a file."""
         self._lines.append(line)
-        if len(self._lines) > HELD:
+        if len(self._lines) > (HELD if self._spool is None else CHUNK):
             self._spill()
 
     def settled(self, roles: Mapping[str, str]) -> Lines:

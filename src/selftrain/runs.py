@@ -58,7 +58,7 @@ LARGEST_JSON = 16 * 2**20  # bytes: room for the counts of a hundred thousand cl
 LARGEST_LESSON = 100_000_000  # rows: minutes to check, in the memory of a short one
 LARGEST_TABLE = 2**30  # bytes of a lesson unpacked at once: all of a short one, a group of a long
 LARGEST_GROUP = 2**20  # rows of a lesson packed together, as pyarrow does it by itself
-GROUP = 100_000  # rows of a lesson packed together: as many as an audit holds, so one group then
+GROUP = 16_384  # rows of a long lesson packed together; a short one is packed as a whole
 BATCH = 8_192  # rows of a lesson read together
 PACKAGES = (
     "selftrain",
@@ -355,10 +355,11 @@ def _write_lesson(path: Path, lesson: Lesson) -> None:
     import pyarrow
     import pyarrow.parquet
 
-    schema, lines = _lesson_schema(), iter(lesson.audit)
+    schema, lines, count = _lesson_schema(), iter(lesson.audit), len(lesson.audit)
+    size = GROUP if count > HELD else max(1, count)
     with pyarrow.parquet.ParquetWriter(path, schema) as writer:
-        for _ in range(0, max(1, len(lesson.audit)), GROUP):  # a lesson without lines has a group
-            group = list(islice(lines, GROUP))
+        for _ in range(0, max(1, count), size):  # a lesson without lines has a group without rows
+            group = list(islice(lines, size))
             columns = {name: [getattr(line, name) for line in group] for name in schema.names}
             writer.write_table(pyarrow.table(columns, schema=schema))
     if excess := _excess(pyarrow.parquet.read_metadata(path)):

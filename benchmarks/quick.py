@@ -35,7 +35,7 @@ ON = Machine()
 
 
 def main() -> None:
-    backbone, rows = load("minilm"), sentences(192)
+    backbone, rows = load("minilm"), sentences(128)
     found, failed = [], False
     for name, (least, measure) in CLAIMS.items():
         ratio = measure(backbone, rows)
@@ -69,7 +69,7 @@ def seconds(call: Callable[[], object]) -> float:
 def student(backbone: Backbone, rows: list[Example], layers: Layers) -> float:
     """Four epochs; the trunk's own pass is counted, because each fit plans anew."""
     every = [Labeled(row, TASK.labels[i % 2]) for i, row in enumerate(rows)]
-    lesson = Lesson(tuple(every[:16]), tuple(every[16:104]), tuple(every[104:]))
+    lesson = Lesson(tuple(every[:16]), tuple(every[16:72]), tuple(every[72:]))
     how = replace(LAPTOP.student[0], steps=None, epochs=4)
 
     def trained(changes: AnyTuning) -> None:
@@ -87,7 +87,7 @@ def passes(backbone: Backbone, rows: list[Example]) -> float:
     narrow = narrowed(teacher, "last")
 
     def votes(model: Classifier) -> None:
-        list(annotate(model, rows[:64], 20, seed=1, on=ON))
+        list(annotate(model, rows[:48], 20, seed=1, on=ON))
 
     return times(lambda: votes(teacher), lambda: votes(narrow), repeat=1)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -153,7 +153,7 @@ def finished(out: Path) -> set[tuple[str | int, ...]]:
     return {tuple(x[name] for name in names) for x in found}
 
 
-def right(audit: tuple[Judged, ...], truth: dict[str, str]) -> dict[str, float]:
+def right(audit: Iterable[Judged], truth: dict[str, str]) -> dict[str, float]:
     """The share of pseudo labels that are right: of all rows, and by what became of them."""
     found = {"all": list(audit)}
     for line in audit:

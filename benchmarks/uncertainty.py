@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import folders
@@ -122,7 +122,7 @@ def show(out: Path) -> None:
     print("|---" * (3 + len(figures)) + "|")
     for wanted in dict.fromkeys((x["task"], x["passes"], x["layers"]) for x in every):
         mine = [x for x in every if (x["task"], x["passes"], x["layers"]) == wanted]
-        cells = [f"{asdict(spread([x[key] for x in mine]))['mean']:.3f}" for key in figures]
+        cells = [f"{spread([x[key] for x in mine]).mean:.3f}" for key in figures]
         print("|", " | ".join(map(str, (*wanted, *cells))), "|")
 
 

@@ -194,6 +194,7 @@ METHODS = {
     "missing config": Case(FIT.replace("quick.toml", "slow.toml"), "cannot read slow.toml"),
     "unknown device": Case(FIT + " --device tpu", "device is 'tpu'", hint="--device cpu"),
     "no threads": Case(FIT + " --threads 0", "threads is 0", hint="--threads"),
+    "less than no cache": Case(FIT + " --cache-mb -1", "cache_mb is -1", hint="--cache-mb"),
     "seeds": Case(DEMO + " --seeds 1,two", "--seeds is '1,two'", hint="--seeds 12"),
     "rows of a demo": Case(DEMO + " --on dev", "--on is 'dev'", hint="--on test"),
     "a demo nobody has": Case(DEMO + " --cut songs", "no demo `songs`"),

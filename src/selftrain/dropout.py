@@ -1,7 +1,7 @@
 """Dropout with cheaper draws on a CPU: one random number of 64 bits serves four elements.
 
 torch draws a float for each element, one at a time, and its fused attention falls back to slow
-code whenever probabilities are dropped: together a third of a forward pass. The rate is met to
+code whenever probabilities are dropped (benchmarks/quick.py has the ratio). The rate is met to
 1/65536; on other devices torch's own dropout is used.
 """
 

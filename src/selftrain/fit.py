@@ -51,7 +51,9 @@ def fit(model: Classifier, lesson: Lesson, how: Tune, *, seed: int, on: Machine)
     total = how.steps or math.ceil(len(table.learn) / (how.batch - table.golds(how))) * (
         how.epochs or 0
     )
-    optimizer = torch.optim.AdamW(groups(model, how), betas=(0.9, 0.98), weight_decay=how.decay)
+    optimizer = torch.optim.AdamW(
+        groups(model, how), betas=(0.9, 0.98), weight_decay=how.decay, fused=True
+    )
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, slope(total, how.warmup))
     trained, optimizer = accelerator.prepare(model, optimizer)
     trail = Trail()

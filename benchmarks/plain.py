@@ -21,12 +21,13 @@ from selftrain.backbone import Backbone
 from selftrain.batches import Batch, Row, collate
 from selftrain.classifier import Classifier
 from selftrain.data import Example, Lesson, Split
-from selftrain.fit import Step, Table, groups, slope, start_head, steps_of
+from selftrain.fit import groups, slope, start_head
 from selftrain.loop import drawn, fresh
 from selftrain.losses import contrast
 from selftrain.method import Method, Tune
 from selftrain.scores import Tally, Votes, joined
 from selftrain.seeds import child
+from selftrain.steps import Step, Table, steps_of
 from selftrain.task import Task
 
 ROWS = 32  # of a batch when nothing is learnt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from random import Random
 
 import torch
@@ -11,13 +12,13 @@ from torch import Tensor
 from selftrain.batches import Row
 from selftrain.classifier import Classifier
 from selftrain.data import Example, Labeled, Split
-from selftrain.fit import Table
 from selftrain.losses import PHCE, EasyHard
 from selftrain.machine import Machine
 from selftrain.method import Method, Tune
 from selftrain.pel import Adapter, Full
 from selftrain.scores import Tally, Votes
 from selftrain.selection import Selection
+from selftrain.steps import Step, Table, steps_of
 from selftrain.task import Task
 
 # ── votes ────────────────────────────────────────────────────────────────────────────────────
@@ -81,6 +82,11 @@ def table(gold: Sequence[int], easy: Sequence[int], hard: Sequence[int], classes
         range(second, len(labels)),
         by_class,
     )
+
+
+def steps(of: Table, how: Tune, count: int, seed: int = 1) -> list[Step]:
+    """The first steps of a fit."""
+    return list(islice(steps_of(of, how, Random(seed)), count))
 
 
 FILMS = Task(

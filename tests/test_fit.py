@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from itertools import islice
-from random import Random
 
 import pytest
 import torch
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 from torch import nn
 
-from by_hand import GOLD, MACHINE, POOL, STUDENT, TASK, TEACHER, same, table
+from by_hand import GOLD, MACHINE, POOL, STUDENT, TASK, TEACHER, same, steps, table
 from selftrain import batches
 from selftrain.batches import collate
 from selftrain.classifier import Output, build
 from selftrain.data import Labeled, Lesson
 from selftrain.errors import TrainingError
-from selftrain.fit import Table, Trail, fit, forward, groups, slope, start_head, step_loss, steps_of
+from selftrain.fit import Trail, fit, forward, groups, slope, start_head, step_loss
 from selftrain.losses import PHCE, CrossEntropy, EasyHard, Soft
 from selftrain.method import Tune
 from selftrain.pel import Adapter, Full
@@ -29,10 +27,6 @@ from selftrain.task import Task
 quick = settings(max_examples=60, deadline=None, derandomize=True)
 CLASSES = st.lists(st.integers(0, 2), max_size=9)
 EASY = st.lists(st.integers(0, 2), min_size=1, max_size=9)
-
-
-def steps(of: Table, how: Tune, count: int, seed: int = 1):
-    return list(islice(steps_of(of, how, Random(seed)), count))
 
 
 # ── the rate ─────────────────────────────────────────────────────────────────────────────────
@@ -62,146 +56,6 @@ def test_no_step_is_wasted_on_a_rate_of_zero(total, warmup):
     top = factors.index(1)
     assert factors[: top + 1] == sorted(factors[: top + 1])
     assert factors[top:] == sorted(factors[top:], reverse=True)
-
-
-# ── batches ──────────────────────────────────────────────────────────────────────────────────
-
-CONTRAST = EasyHard(negatives=2)
-
-
-def test_a_quarter_of_every_batch_is_gold():
-    of = table(gold=[0, 1], easy=[0, 1] * 6, hard=[0, 1])
-    for step in steps(of, Tune(batch=8, gold=0.25), 20):
-        assert step.learn == len(step.rows) == 8
-        assert sum(row in of.gold for row in step.rows) == 2
-        assert sum(row in of.easy for row in step.rows) == 6
-
-
-def test_gold_rows_fill_the_batch_where_there_are_no_easy_ones():
-    of = table(gold=[0, 1, 2], easy=[], hard=[])
-    for step in steps(of, Tune(batch=4, gold=0.25, contrast=CONTRAST), 10):
-        assert all(row in of.gold for row in step.rows)
-        assert step.anchors == []
-
-
-@pytest.mark.parametrize("gold", [0.0, 0.5])
-def test_every_easy_row_is_learnt_from_once_in_an_epoch(gold):
-    """Algorithm 1, line 10: twelve rows, four or two in a step."""
-    of = table(gold=[0, 1], easy=[0, 1] * 6, hard=[])
-    take = 4 if gold == 0 else 2
-    seen = [
-        row
-        for step in steps(of, Tune(batch=4, gold=gold), 12 // take * 3)
-        for row in step.rows
-        if row in of.easy
-    ]
-    for epoch in range(3):
-        assert sorted(seen[12 * epoch : 12 * epoch + 12]) == list(of.easy)
-    assert seen[:12] != seen[12:24], "each epoch has an order of its own"
-
-
-@quick
-@given(CLASSES, EASY, CLASSES, st.integers(1, 8), st.sampled_from([0.0, 0.25, 0.5]))
-def test_an_anchor_goes_without_a_term_only_when_the_hard_rows_lack_its_class(
-    gold, easy, hard, batch, share
-):
-    """Eq. 10 and Algorithm 1, line 11, on any lesson and any batch.
-
-    The positive is another easy row of the class, or, where the class has only one, the same
-    row at another place; the negatives are N_n hard rows of the class; gold rows are no anchors.
-    """
-    of = table(gold, easy, hard)
-    assume(batch - round(share * batch) > 0)
-    how = Tune(batch=batch, gold=share, contrast=CONTRAST)
-    for step in steps(of, how, 6):
-        label = [int(of.labels[row]) for row in step.rows]
-        want = [p for p in range(step.easy) if label[p] in of.by_class["hard"]]
-        assert sorted(anchor for anchor, _, _ in step.anchors) == want
-        for anchor, positive, negatives in step.anchors:
-            assert anchor != positive
-            assert label[positive] == label[anchor]
-            assert step.rows[positive] in of.easy
-            alone = len(of.by_class["easy"][label[anchor]]) == 1
-            assert (step.rows[positive] == step.rows[anchor]) == alone
-            assert len(negatives) == 2
-            assert all(step.rows[n] in of.hard and label[n] == label[anchor] for n in negatives)
-            assert all(n >= step.learn for n in negatives), "hard rows are not learnt from"
-
-
-def test_a_class_without_hard_rows_is_skipped_and_the_share_of_anchors_says_so():
-    """Eq. 10: class 1 has no hard row, so half of the anchors go without."""
-    of = table(gold=[], easy=[0, 0, 1, 1], hard=[0])
-    (step,) = steps(of, Tune(batch=4, contrast=CONTRAST), 1)
-    assert {int(of.labels[step.rows[anchor]]) for anchor, _, _ in step.anchors} == {0}
-    trail = Trail()
-    step_loss(Looked(logits=torch.zeros(5, 3)), 0, of, step, STUDENT, trail)
-    assert (trail.paired, trail.anchors) == (2, 4)
-
-
-def test_a_class_with_a_single_easy_row_uses_its_second_dropout_view():
-    """Eq. 10: row 0 is encoded twice, at two places of the batch, under two dropout masks."""
-    of = table(gold=[], easy=[0], hard=[0, 0])
-    (step,) = steps(of, Tune(batch=1, contrast=CONTRAST), 1)
-    ((anchor, positive, negatives),) = step.anchors
-    assert (step.rows[anchor], step.rows[positive]) == (0, 0)
-    assert (anchor, positive) == (0, 1)
-    assert sorted(step.rows[n] for n in negatives) == [1, 2]
-    assert step.learn == 1, "the second view is not learnt from"
-
-
-def test_two_views_of_one_row_differ_and_are_equal_without_dropout(tiny_backbone):
-    model = build(TASK, tiny_backbone("bert"), Adapter(width=4), reads="head", seed=1)
-    of = Table.of(model, Lesson(gold=(), easy=(Labeled(POOL[0], "bad"),)))
-    batch = collate([of.rows[0], of.rows[0]], model.pad)
-    with torch.no_grad():
-        still = model(batch).features
-        shaken = model.train()(batch).features
-    torch.testing.assert_close(still[0], still[1])
-    assert not torch.allclose(shaken[0], shaken[1], atol=1e-3)
-
-
-def test_a_lone_row_of_a_class_in_a_batch_is_given_a_partner():
-    of = table(gold=[], easy=[0, 0, 0, 0], hard=[0])
-    for step in steps(of, Tune(batch=1, contrast=CONTRAST), 8):
-        ((anchor, positive, _),) = step.anchors
-        assert step.rows[anchor] != step.rows[positive]
-        assert positive >= step.learn
-
-
-def test_hard_rows_are_shared_by_the_anchors_of_their_class():
-    """Each row is encoded once: 4 easy rows of one class bring 2 hard ones, not 8."""
-    of = table(gold=[], easy=[0] * 4, hard=[0] * 9)
-    (step,) = steps(of, Tune(batch=4, contrast=CONTRAST), 1)
-    assert len(step.rows) == 4 + 2
-    assert len({tuple(negatives) for _, _, negatives in step.anchors}) == 1
-
-
-def test_one_easy_row_stays_in_a_batch_however_much_gold_is_asked_for():
-    of = table(gold=[0, 1], easy=[0, 1] * 6, hard=[])
-    (step,) = steps(of, Tune(batch=4, gold=1.0), 1)
-    assert sum(row in of.easy for row in step.rows) == 1
-
-
-def test_batches_depend_on_the_seed_alone():
-    of = table(gold=[0, 1], easy=[0, 1, 2] * 3, hard=[0, 1])
-    how = Tune(batch=4, gold=0.25, contrast=CONTRAST)
-    assert steps(of, how, 9, seed=1) == steps(of, how, 9, seed=1) != steps(of, how, 9, seed=2)
-
-
-# ── the lesson as a table ────────────────────────────────────────────────────────────────────
-
-
-def test_the_table_holds_gold_then_easy_then_hard(tiny_backbone):
-    model = build(TASK, tiny_backbone("bert"), Adapter(width=4), reads="head", seed=1)
-    easy = (Labeled(POOL[0], "good", weight=0.5, soft=(0.25, 0.75)),)
-    hard = (Labeled(POOL[1], "bad", soft=(0.5, 0.5)),)
-    of = Table.of(model, Lesson(gold=GOLD[:2], easy=easy, hard=hard))
-    assert (of.gold, of.easy, of.hard, of.learn) == (range(2), range(2, 3), range(3, 4), of.easy)
-    assert of.labels.tolist() == [0, 1, 1, 0]
-    assert of.soft.tolist() == [[1, 0], [0, 1], [0.25, 0.75], [0.5, 0.5]], "gold is one-hot"
-    assert of.weights.tolist() == [1, 1, 0.5, 1]
-    assert of.by_class == {"easy": {1: [2]}, "hard": {0: [3]}}
-    assert of.rows == model.encode([i.example for i in (*GOLD[:2], *easy, *hard)])
 
 
 # ── the objective ────────────────────────────────────────────────────────────────────────────
@@ -254,6 +108,14 @@ def test_the_whole_objective_adds_lambda_times_the_mean_contrast():
     assert trail.losses == pytest.approx([1.139720], abs=1e-6)
     assert trail.contrasts == pytest.approx([0.829996], abs=1e-6)
     assert value == pytest.approx(1.222720, abs=1e-6)
+
+
+def test_the_share_of_anchors_counts_easy_rows_whose_class_has_no_hard_row():
+    of = table(gold=[], easy=[0, 0, 1, 1], hard=[0])
+    how = Tune(batch=4, contrast=EasyHard(negatives=2))
+    (step,), trail = steps(of, how, 1), Trail()
+    step_loss(Looked(logits=torch.zeros(5, 3)), 0, of, step, how, trail)
+    assert (trail.paired, trail.anchors) == (2, 4)
 
 
 def test_lambda_zero_is_phce_alone():

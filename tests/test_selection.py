@@ -18,7 +18,7 @@ from selftrain.data import Labeled, Lesson
 from selftrain.errors import ConfigError
 from selftrain.scores import Votes, pseudo_label
 from selftrain.seeds import child
-from selftrain.selection import Alike, Certain, Reliable, Selection, quotas
+from selftrain.selection import Alike, Certain, LowVariance, Reliable, Selection, quotas
 
 quick = settings(max_examples=40, deadline=None, derandomize=True)
 LABELS = ("red", "green", "blue")
@@ -443,3 +443,20 @@ def test_certainty_may_be_a_share_of_the_largest_gain():
     share = select(Selection(score=Certain(), count=1, normalised=True), opposite).audit[0]
     assert plain.certainty == pytest.approx(1 - math.log(2))
     assert share.certainty == pytest.approx(0, abs=1e-12)
+
+
+# ── what a row counts ────────────────────────────────────────────────────────────────────────
+
+
+def test_rows_count_by_the_variance_of_their_own_class():
+    """-0.1 ln(var + 1e-10); the passes give green of the first row .6 and .8: variance .01."""
+    seen = votes([[[0.3, 0.6, 0.1], [0.2, 0.2, 0.6]], [[0.1, 0.8, 0.1], [0.2, 0.2, 0.6]]])
+    lesson = select(Selection(**ALL, weigh=LowVariance()), seen)
+    weights = {row.label: row.weight for row in lesson.easy}
+    assert weights["green"] == pytest.approx(-0.1 * math.log(0.01 + 1e-10))
+    assert weights["blue"] == pytest.approx(-0.1 * math.log(1e-10))
+
+
+def test_without_a_rule_every_row_counts_the_same():
+    lesson = select(Selection(), random_votes(20, 3, 4, seed=1))
+    assert {row.weight for row in lesson.easy} == {1.0}

@@ -24,6 +24,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from selftrain.adapt import guesses, hide
 from selftrain.backbone import Backbone, load
 from selftrain.errors import ConfigError, DataError, ModelError, SelftrainError
 from selftrain.mlm import HEAD_NAMES, MLMHead, fresh_head
@@ -75,20 +76,9 @@ def chunks(paths: Sequence[Path], backbone: Backbone, length: int) -> Tensor:
     return torch.tensor(rows)
 
 
-def masked(
-    rows: Tensor, backbone: Backbone, share: float, draw: torch.Generator
-) -> tuple[Tensor, Tensor]:
-    """Rows with a share of their words masked, and where: [B, L] and [B, L]."""
-    special = torch.isin(rows, torch.tensor(backbone.tokenizer.all_special_ids))
-    where = (torch.rand(rows.shape, generator=draw) < share) & ~special
-    return rows.masked_fill(where, backbone.tokenizer.mask_token_id), where
-
-
-def guesses(encoder: nn.Module, head: MLMHead, rows: Tensor, where: Tensor) -> Tensor:
-    """Logits over the vocabulary at the masked places: [M, V]."""
-    hidden = encoder(input_ids=rows, attention_mask=torch.ones_like(rows)).last_hidden_state
-    logits: Tensor = head(hidden[where], slice(None))
-    return logits
+def whole(rows: Tensor) -> dict[str, Tensor]:
+    """Rows without padding, as an encoder takes them."""
+    return {"input_ids": rows, "attention_mask": torch.ones_like(rows)}
 
 
 @torch.no_grad()
@@ -97,8 +87,8 @@ def validate(encoder: nn.Module, head: MLMHead, rows: Tensor, backbone: Backbone
     draw = torch.Generator().manual_seed(0)
     loss = right = count = 0.0
     for batch in torch.split(rows, 32):
-        hidden, where = masked(batch, backbone, 0.15, draw)
-        logits, gold = guesses(encoder, head, hidden, where), batch[where]
+        hidden, where = hide(batch, backbone.tokenizer, 0.15, draw)
+        logits, gold = guesses(encoder, head, whole(hidden), where), batch[where]
         loss += float(F.cross_entropy(logits, gold, reduction="sum"))
         right += int((logits.argmax(1) == gold).sum())
         count += len(gold)
@@ -148,8 +138,8 @@ def train(backbone: Backbone, head: MLMHead, rows: Tensor, held_out: Tensor, how
     with Progress(console=say) as progress:
         bar = progress.add_task("training", total=how.steps)
         for number, batch in enumerate(steps(rows, how), start=1):
-            hidden, where = masked(batch, backbone, how.masked, draw)
-            loss = F.cross_entropy(guesses(encoder, head, hidden, where), batch[where])
+            hidden, where = hide(batch, backbone.tokenizer, how.masked, draw)
+            loss = F.cross_entropy(guesses(encoder, head, whole(hidden), where), batch[where])
             optimizer.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(moving, 1.0)

@@ -90,6 +90,9 @@ class Lesson:
     hard: tuple[Labeled, ...] = ()
     audit: Lines = ()
     """A tuple in the order of uids; of a long pool, read from a file in the pool's own order."""
+    near: tuple[tuple[int, ...], ...] = ()
+    """For each easy row the places of its neighbours among the easy; empty where none are asked
+    for."""
 
 
 def uid_of(text: str, pair: str | None = None) -> str:

@@ -1,7 +1,6 @@
 """The only training loop (lines 2 and 10-12): one model, one lesson, one ``Tune``.
 
-Each step makes one forward pass: rows to learn from, and, for the contrast, partners and hard
-rows of the same classes, each encoded once and shared by the anchors.
+Each step makes one forward pass over all the rows it needs; ``steps`` says which.
 """
 
 from __future__ import annotations
@@ -9,20 +8,22 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 import torch
 from torch import Tensor, nn
 
+from selftrain.agreement import Answering, Losses, agreement
 from selftrain.batches import Row, grouped
 from selftrain.classifier import Classifier, Output
 from selftrain.data import Labeled, Lesson
 from selftrain.errors import TrainingError
-from selftrain.losses import EasyHard, contrast
+from selftrain.losses import contrast, smoothness
 from selftrain.machine import Machine, randomness
 from selftrain.method import Tune
 from selftrain.seeds import child
+from selftrain.steps import Step, Table, cycle, steps_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,10 @@ def fit(model: Classifier, lesson: Lesson, how: Tune, *, seed: int, on: Machine)
     model.to(accelerator.device)
     if how.head_start == "regression":
         start_head(model, [*lesson.gold, *lesson.easy])
-    table = Table.of(model, lesson)
-    plan = steps_of(table, how, Random(child(seed, "batches", accelerator.process_index)))  # noqa: S311
+    table = Table.of(model, Lesson(lesson.gold) if how.only == "gold" else lesson)
+    here = accelerator.process_index
+    plan = steps_of(table, how, Random(child(seed, "batches", here)))  # noqa: S311
+    golds = cycle(table.gold, Random(child(seed, "agreement", here)))  # noqa: S311
     total = how.steps or math.ceil(len(table.learn) / (how.batch - table.golds(how))) * (
         how.epochs or 0
     )
@@ -58,10 +61,12 @@ def fit(model: Classifier, lesson: Lesson, how: Tune, *, seed: int, on: Machine)
     trained, optimizer = accelerator.prepare(model, optimizer)
     trail = Trail()
     try:
-        with randomness(seed, "dropout", accelerator.process_index):
+        with randomness(seed, "dropout", here):
             trained.train()
             for number in on.track(range(total), "training", total):
                 step = next(plan)
+                if how.reweigh is not None and number >= how.reweigh.after * total:
+                    step = reweighed(step, model, table, golds, how)
                 value = step_loss(trained, model.pad, table, step, how, trail)
                 require_finite(value, f"at step {number + 1} of {total}", how)
                 optimizer.zero_grad()
@@ -94,130 +99,6 @@ def require_finite(loss: Tensor, when: str, how: Tune) -> None:
         raise TrainingError(f"the loss is {value} {when}", f"try a lower rate than {how.rate}")
 
 
-# ── the lesson as rows ───────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """The lesson tokenised once: gold, then easy, then hard."""
-
-    rows: list[Row]
-    labels: Tensor  # [N] class indices
-    soft: Tensor  # [N, C] the teacher's probabilities; one-hot for gold
-    weights: Tensor  # [N]
-    gold: range
-    easy: range
-    hard: range
-    by_class: dict[str, dict[int, list[int]]]  # "easy" and "hard": class → rows
-
-    @property
-    def learn(self) -> range:
-        """The rows a step is made of: easy ones, or gold where there are none (the teacher)."""
-        return self.easy or self.gold
-
-    def golds(self, how: Tune) -> int:
-        """How many rows of a batch come from D_l beside easy ones; at least one easy row stays."""
-        if not self.easy or not self.gold:
-            return 0
-        return min(round(how.gold * how.batch), how.batch - 1)
-
-    @staticmethod
-    def of(model: Classifier, lesson: Lesson) -> Table:
-        """The lesson's rows as this model reads them."""
-        every: list[Labeled] = [*lesson.gold, *lesson.easy, *lesson.hard]
-        place = {label: c for c, label in enumerate(model.labels)}
-        labels = torch.tensor([place[item.label] for item in every])
-        onehot = torch.eye(len(place))[labels]
-        given = [item.soft for item in every]
-        soft = torch.stack(
-            [torch.tensor(s) if s is not None else onehot[i] for i, s in enumerate(given)]
-        ).float()
-        first, second = len(lesson.gold), len(lesson.gold) + len(lesson.easy)
-        spans = {"easy": range(first, second), "hard": range(second, len(every))}
-        by_class: dict[str, dict[int, list[int]]] = {"easy": {}, "hard": {}}
-        for kind, span in spans.items():
-            for i in span:
-                by_class[kind].setdefault(int(labels[i]), []).append(i)
-        return Table(
-            model.encode([item.example for item in every]),
-            labels,
-            soft,
-            torch.tensor([item.weight for item in every]),
-            range(first),
-            spans["easy"],
-            spans["hard"],
-            by_class,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """The rows of one step: the first ``learn`` are learnt from, all are encoded."""
-
-    rows: list[int]
-    learn: int
-    anchors: list[tuple[int, int, list[int]]]  # places in rows: anchor, positive, negatives
-    easy: int
-
-
-def cycle(items: Sequence[int], random: Random) -> Iterator[int]:
-    """The items in random order, again and again, each time in a new order."""
-    while True:
-        yield from random.sample(items, len(items))
-
-
-def steps_of(table: Table, how: Tune, random: Random) -> Iterator[Step]:
-    """Batches without end: a share of gold, the rest in epochs over the easy rows."""
-    golds = table.golds(how)
-    learn, gold = cycle(table.learn, random), cycle(table.gold, random)
-    hard = {c: cycle(rows, random) for c, rows in table.by_class["hard"].items()}
-    while True:
-        easy = [next(learn) for _ in range(how.batch - golds)]
-        rows = easy + [next(gold) for _ in range(golds)]
-        if how.contrast is None or not table.easy:
-            yield Step(rows, len(rows), [], len(easy))
-        else:
-            yield with_contrast(rows, easy, table, hard, how.contrast, random)
-
-
-def with_contrast(
-    rows: list[int],
-    easy: list[int],
-    table: Table,
-    hard: dict[int, Iterator[int]],
-    how: EasyHard,
-    random: Random,
-) -> Step:
-    """Add what the contrast needs: a partner where a class has one easy row, N_n hard of each.
-
-    An anchor goes without a term only when D_h lacks its class, never for an unlucky batch. A
-    class with one easy row in all is its own partner: encoded twice, under two dropout masks.
-    """
-    learn = len(rows)
-    places: dict[int, list[int]] = {}
-    for place, row in enumerate(easy):
-        places.setdefault(int(table.labels[row]), []).append(place)
-    anchors: list[tuple[int, int, list[int]]] = []
-    rows = list(rows)
-    for c, mine in places.items():
-        if c not in hard:
-            continue
-        partners = list(mine)
-        # A batch that reaches into the next epoch may hold a row twice: that is no partner.
-        if len({easy[place] for place in mine}) == 1:
-            others = [row for row in table.by_class["easy"][c] if row != easy[mine[0]]]
-            if others or len(mine) == 1:
-                partners.append(len(rows))
-                rows.append(random.choice(others) if others else easy[mine[0]])
-        doubtful = list(range(len(rows), len(rows) + how.negatives))
-        rows += [next(hard[c]) for _ in range(how.negatives)]
-        for number, anchor in enumerate(mine):
-            ring = partners[number + 1 :] + partners[:number]
-            other = (place for place in ring if rows[place] != rows[anchor])
-            anchors.append((anchor, next(other, ring[0]), doubtful))
-    return Step(rows, learn, anchors, len(easy))
-
-
 # ── one step ─────────────────────────────────────────────────────────────────────────────────
 
 
@@ -237,11 +118,33 @@ class Trail:
         return sum(last) / len(last)
 
 
-def forward(model: nn.Module, rows: Sequence[Row], pad: int, device: torch.device) -> Output:
+def forward(model: Answering, rows: Sequence[Row], pad: int, device: torch.device) -> Output:
     """Logits and features of the rows of a step, in their order."""
     batches, back = grouped(rows, pad, device)
     parts = zip(*map(model, batches), strict=True)
     return Output(*(torch.cat(part)[back] for part in parts))
+
+
+def row_losses(out: Output, table: Table, rows: Sequence[int], how: Tune) -> Tensor:
+    """The loss of the first answers, one for each of these rows, [B]."""
+    chosen, logits = torch.tensor(rows), out.logits[: len(rows)]
+    labels, soft = (part[chosen].to(logits.device) for part in (table.labels, table.soft))
+    return how.loss(logits, labels, soft)
+
+
+def reweighed(step: Step, model: Classifier, table: Table, golds: Iterator[int], how: Tune) -> Step:
+    """The step with its rows weighed by how far they agree with some of the labels (LiST)."""
+    device = model.offset.device
+
+    def losses(rows: Sequence[int]) -> Losses:
+        tokens = [table.rows[i] for i in rows]
+        return lambda answering: row_losses(
+            forward(answering, tokens, model.pad, device), table, rows, how
+        )
+
+    gold = [next(golds) for _ in range(min(how.batch, len(table.gold)))]
+    weights = agreement(model, losses(step.rows[: step.learn]), losses(gold))
+    return replace(step, weights=step.learn * weights)  # the mean of the losses is then their sum
 
 
 def step_loss(
@@ -250,13 +153,9 @@ def step_loss(
     """L = loss(D_r) + lambda · contrast(D_r, D_h) on one batch (Eq. 11)."""
     device = next(model.parameters()).device
     out = forward(model, [table.rows[i] for i in step.rows], pad, device)
-    chosen = torch.tensor(step.rows[: step.learn])
-    each = how.loss(
-        out.logits[: step.learn],
-        table.labels[chosen].to(device),
-        table.soft[chosen].to(device),
-    )  # [B]
-    value: Tensor = (each * table.weights[chosen].to(device)).mean()
+    learnt = step.rows[: step.learn]
+    weights = table.weights[torch.tensor(learnt)] if step.weights is None else step.weights
+    value: Tensor = (row_losses(out, table, learnt, how) * weights.to(device)).mean()
     trail.losses.append(float(value.detach()))
     if how.contrast is not None and table.easy:
         trail.anchors += step.easy
@@ -273,6 +172,12 @@ def step_loss(
         ).mean()
         trail.contrasts.append(float(apart.detach()))
         value = value + how.contrast.weight * apart
+    if how.smooth is not None and step.linked:
+        places = list(step.linked)
+        tied = table.tied([step.rows[place] for place in places]).to(device)
+        value = value + how.smooth.weight * smoothness(
+            out.features[places], tied, how.smooth.margin
+        )
     return value
 
 

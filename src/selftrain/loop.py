@@ -15,7 +15,8 @@ from itertools import chain, islice
 from statistics import fmean
 from typing import Any
 
-from selftrain.annotate import annotate
+from selftrain.adapt import adapt
+from selftrain.annotate import Annotate, annotate
 from selftrain.backbone import Backbone
 from selftrain.batches import Row
 from selftrain.classifier import Classifier, build, copy, narrowed
@@ -25,6 +26,7 @@ from selftrain.fit import fit
 from selftrain.guard import Verdict, no_class_lost
 from selftrain.machine import Machine
 from selftrain.method import Method, Tune
+from selftrain.neighbours import linked
 from selftrain.seeds import child, uniform
 from selftrain.task import Task
 
@@ -55,7 +57,7 @@ def self_train(
     backbone: Backbone,
     seed: int,
     done: Sequence[Round] = (),
-    annotate: Callable[..., Any] = annotate,
+    annotate: Annotate = annotate,
     guard: Callable[..., Verdict] = no_class_lost,
     on: Machine | None = None,
 ) -> Iterator[Round]:
@@ -71,6 +73,8 @@ def self_train(
     else:
         started = time.perf_counter()
         teacher = fresh(task, method.teacher, backbone, child(seed, "teacher"))  # line 1
+        if method.adapt is not None:
+            adapt(teacher, drawn(split, method, 0, seed), method.adapt, seed=seed, on=on)
         fitted = fit(teacher, gold, method.teacher, seed=child(seed, "fit", 0), on=on)  # line 2
         yield Round(0, teacher, gold, {"fit": [asdict(fitted)], **seconds(started)})
     for number in range(len(done) or 1, method.rounds + 1):  # line 3
@@ -87,6 +91,7 @@ def self_train(
             seed=seed,
             folder=on.cache,
         )
+        lesson = linked(lesson, teacher, method.student)
         annotated = time.perf_counter() - started
         student = fresh(task, method.student[0], backbone, child(seed, "student", number), teacher)
         try:

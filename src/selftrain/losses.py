@@ -104,3 +104,34 @@ def contrast(anchors: Tensor, positives: Tensor, negatives: Tensor, temperature:
     far = F.cosine_similarity(anchors[:, None], negatives, dim=-1) / temperature  # [A, K]
     far_mean = torch.logsumexp(far, 1) - math.log(negatives.shape[1])
     return F.softplus(far_mean - near)
+
+
+@dataclass(frozen=True, slots=True)
+class Smooth:
+    """Neighbours answer alike (CEST, a reconstruction: its graph formula is not public).
+
+    Over the pairs of a batch with distance d between their vectors of length 1:
+
+        mean[ W d² + (1 - W) max(0, margin - d)² ],   W = 1 for neighbours of one pseudo label
+    """
+
+    weight: float = 0.1
+    """lambda: what one unit of it counts beside the loss."""
+    neighbours: int = 2
+    """k: nearest easy rows of each easy row, by the teacher's vectors."""
+    margin: float = 1.0
+
+    def __post_init__(self) -> None:
+        require(self.weight >= 0, "lambda (smooth weight)", self.weight, "0 or more")
+        require(self.neighbours >= 1, "k (neighbours)", self.neighbours, "1 or more")
+        require(self.margin > 0, "margin", self.margin, "a number above 0")
+
+
+def smoothness(features: Tensor, tied: Tensor, margin: float) -> Tensor:
+    """The mean over all pairs of rows: features [B, D], tied [B, B] True where W is 1."""
+    unit = F.normalize(features, dim=1)
+    one, other = torch.triu_indices(len(unit), len(unit), offset=1, device=unit.device)
+    # The root of zero has no slope: two equal rows get a distance of a millionth instead.
+    apart = ((unit[one] - unit[other]).square().sum(1) + 1e-12).sqrt()
+    pairs = torch.where(tied[one, other], apart.square(), (margin - apart).clamp(min=0).square())
+    return pairs.mean()

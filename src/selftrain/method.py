@@ -6,6 +6,8 @@ and from plain TOML; a baseline or an ablation is ``replace(upet(…), …)``.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,11 +15,39 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from selftrain.errors import ConfigError, require
-from selftrain.losses import AnyLoss, CrossEntropy, EasyHard
-from selftrain.pel import Adapter, AnyTuning, Layers, check_layers
+from selftrain.losses import AnyLoss, CrossEntropy, EasyHard, Smooth
+from selftrain.pel import Adapter, AnyTuning, Full, Layers, check_layers
 from selftrain.selection import Selection
 
 HINT = "selftrain methods --json shows every entry of every method"
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Rows count by how far their gradient points where the labels' does (LiST)."""
+
+    after: float = 0.6
+    """The share of the steps before it begins; until then all rows count the same."""
+
+    def __post_init__(self) -> None:
+        require(0 <= self.after <= 1, "after (reweigh)", self.after, "a share from 0 to 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Masked:
+    """The encoder goes on guessing masked words, now those of the pool (TAPT)."""
+
+    steps: int = 200
+    batch: int = 32
+    rate: float = 5e-5
+    share: float = 0.15
+    """Of the words of a row, those that are masked."""
+
+    def __post_init__(self) -> None:
+        require(self.steps >= 1, "steps (adapt)", self.steps, "1 or more")
+        require(self.batch >= 1, "batch (adapt)", self.batch, "1 or more")
+        require(self.rate > 0, "rate (adapt)", self.rate, "a number above 0")
+        require(0 < self.share < 1, "share (adapt)", self.share, "above 0 and below 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +58,10 @@ class Tune:
     changes: AnyTuning = Adapter()
     loss: AnyLoss = CrossEntropy()
     contrast: EasyHard | None = None
+    smooth: Smooth | None = None
+    reweigh: Agreement | None = None
+    only: Literal["gold"] | None = None
+    """Learn from D_l alone, whatever else the lesson holds."""
     starts_from: Literal["pretrained", "teacher"] = "pretrained"
     head: Literal["linear", "dense"] = "linear"
     head_start: Literal["random", "regression"] = "random"
@@ -88,6 +122,8 @@ class Method:
     passes_in: Layers = None
     """The layers in which its passes differ; what is below them is computed once. None: all."""
     select: Selection = Selection()
+    adapt: Masked | None = None
+    """What the teacher's encoder does before it sees a label; students start without it."""
     converged: float = 0.01
     """Stop when a round changes less than this share of the labels on a fixed slice; 0: never."""
 
@@ -98,6 +134,9 @@ class Method:
         check_layers(self.passes_in, "passes_in")
         require(0 <= self.converged < 1, "converged", self.converged, "0 or more and below 1")
         require(bool(self.student) or not self.rounds, "student", self.student, "a Tune or more")
+        if self.adapt is not None:
+            alone = not self.rounds and isinstance(self.teacher.changes, Full)
+            require(alone, "adapt", self.adapt, "no rounds, and a teacher that changes all of it")
 
     @property
     def prompts(self) -> bool:
@@ -109,6 +148,12 @@ def to_plain(method: Method) -> dict[str, Any]:
     """The method as plain tables, lists, strings and numbers; None is left out."""
     plain: dict[str, Any] = TypeAdapter(Method).dump_python(method, mode="json", exclude_none=True)
     return plain
+
+
+def digest(method: Method) -> str:
+    """A short hash of all that a method decides; its name decides nothing."""
+    plain = {key: value for key, value in to_plain(method).items() if key != "name"}
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def from_plain(plain: dict[str, Any]) -> Method:

@@ -87,6 +87,24 @@ class Reliable:
 AnyScore = Annotated[Alike | Certain | Reliable, Field(discriminator="kind")]
 
 
+@dataclass(frozen=True, slots=True)
+class LowVariance:
+    """How much an easy row counts in the loss (UST): -scale · ln(variance + 1e-10).
+
+    The variance over the passes is that of the pseudo label's probability; UST's published code
+    takes class 0's, which is the same for two classes and a mistake for more.
+    """
+
+    scale: float = 0.1
+
+    def __post_init__(self) -> None:
+        require(self.scale > 0, "scale (LowVariance)", self.scale, "a number above 0")
+
+    def __call__(self, variance: Tensor) -> Tensor:
+        """The loss weight of each row, [N]."""
+        return -self.scale * (variance + 1e-10).log()
+
+
 # ── what one row became ──────────────────────────────────────────────────────────────────────
 
 
@@ -100,6 +118,7 @@ class Candidate:
     certainty: float
     score: float
     soft: tuple[float, ...]
+    weight: float  # in the loss
     key: float  # the larger, the sooner it is easy
     chance: float  # the smaller, the sooner it is kept among the hard
 
@@ -134,6 +153,8 @@ class Selection:
     """Divide probabilities by the pool's mean first: only where classes are balanced by design."""
     hard: Literal["rest", "bottom"] = "rest"
     """D_h: all that is not easy, or its least reliable quarter."""
+    weigh: LowVariance | None = None
+    """How much each easy row counts in the loss; None: all the same."""
 
     def __post_init__(self) -> None:
         one = (self.count is None) != (self.shares is None)
@@ -254,6 +275,10 @@ class Selection:
             label = pseudo_label(heard, self.label)  # [N]
             sure = confidence(heard, label)  # [N]
             score = self.score(sure, settled)  # [N]
+            weight = torch.ones_like(sure)  # [N]
+            if self.weigh is not None:
+                weight = self.weigh(heard.variance.gather(1, label[:, None]).squeeze(1))
+            soft = heard.plain if self.label == "deterministic" else heard.mean  # [N, C]
             for i, example in enumerate(examples):
                 s = float(score[i])
                 yield Candidate(
@@ -262,7 +287,8 @@ class Selection:
                     float(sure[i]),
                     float(settled[i]),
                     s,
-                    tuple(heard.mean[i].tolist()),
+                    tuple(soft[i].tolist()),
+                    float(weight[i]),
                     self.key(s, seed, example.uid),
                     uniform(child(seed, "hard"), example.uid),
                 )
@@ -318,4 +344,4 @@ def judged(row: Candidate, labels: Sequence[str]) -> Judged:
 
 def labeled(row: Candidate, labels: Sequence[str]) -> Labeled:
     """The candidate as a row of a lesson."""
-    return Labeled(row.example, labels[row.label], soft=row.soft)
+    return Labeled(row.example, labels[row.label], row.weight, row.soft)

@@ -1,0 +1,259 @@
+"""Each named method differs from its neighbour only where it claims to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from by_hand import MACHINE, SPLIT, TASK, random_votes, same
+from selftrain.data import Example
+from selftrain.errors import ConfigError
+from selftrain.loop import self_train
+from selftrain.losses import CrossEntropy, Soft
+from selftrain.method import Method, to_plain
+from selftrain.pel import Adapter, Full
+from selftrain.recipes import BY_NAME, LAPTOP, PAPER, WITHOUT, recipe, upet
+from selftrain.selection import Alike, Certain, Selection
+
+PRESETS = pytest.mark.parametrize("preset", ["laptop", "paper"])
+READS = pytest.mark.parametrize("reads", ["head", "prompt"])
+
+
+def differences(one: Method, other: Method) -> set[str]:
+    """The places at which two methods differ, but for their names."""
+
+    def walk(a, b, place):
+        if isinstance(a, list | tuple) and isinstance(b, list | tuple) and len(a) == len(b):
+            a, b = dict(enumerate(a)), dict(enumerate(b))
+        if isinstance(a, dict) and isinstance(b, dict):
+            kinds = {a.get("kind"), b.get("kind")}
+            if len(kinds) > 1:
+                yield place
+                return
+            for key in a.keys() | b.keys():
+                yield from walk(a.get(key), b.get(key), f"{place}.{key}" if place else str(key))
+        elif a != b:
+            yield place
+
+    return set(walk(to_plain(one), to_plain(other), "")) - {"name"}
+
+
+def small(method: Method, **more) -> Method:
+    """The method in a second's work."""
+    short = {"steps": 3, "epochs": None, "batch": 4}
+    return replace(
+        method,
+        teacher=replace(method.teacher, **short),
+        student=tuple(replace(how, **short) for how in method.student),
+        rounds=min(method.rounds, 2),
+        pool=16,
+        passes=min(method.passes, 2),
+        converged=0,
+        **more,
+    )
+
+
+# ── on the recipe ────────────────────────────────────────────────────────────────────────────
+
+
+@PRESETS
+@READS
+def test_self_training_takes_all_of_the_pool_by_hard_labels_with_all_parameters(reads, preset):
+    st = recipe(f"{reads}-st", preset)
+    assert st.select == Selection(score=Alike(), count=None, shares=(1.0,), label="deterministic")
+    (student,) = st.student
+    assert (student.changes, student.loss, student.contrast) == (Full(), CrossEntropy(), None)
+    assert st.teacher == upet(reads, "adapter", preset).teacher
+
+
+@PRESETS
+def test_ust_differs_from_upet_with_all_parameters_where_it_says(preset):
+    assert differences(recipe("ust", preset), recipe("upet-head-full", preset)) <= {
+        "student.0.loss",
+        "student.0.contrast",
+        "student.0.gold",
+        "student.0.head",
+        "student.0.head_start",
+        "student.0.starts_from",
+        "select.score",
+        "select.weigh",
+        "select.how",
+    }
+    assert recipe("ust", preset).select.score == Certain()
+    assert recipe("ust", preset).student[0].starts_from == "teacher"
+    assert recipe("ust", preset).student[0].gold == 0
+
+
+@PRESETS
+def test_ust_hard_differs_from_ust_in_the_score_alone(preset):
+    assert differences(recipe("ust-hard", preset), recipe("ust", preset)) == {"select.score.invert"}
+
+
+@PRESETS
+def test_cest_is_certainty_phce_and_neighbours(preset):
+    assert differences(recipe("cest", preset), recipe("upet-head-full", preset)) <= {
+        "student.0.contrast",
+        "student.0.smooth",
+        "select.score",
+        "select.how",
+    }
+
+
+@PRESETS
+def test_list_tunes_adapters_and_the_mlm_head_in_every_stage(preset):
+    method = recipe("list", preset)
+    stages = (method.teacher, *method.student)
+    assert {type(how.changes) for how in stages} == {Adapter}
+    assert {how.lm_head for how in stages} == {"tuned"}
+    assert {how.reads for how in stages} == {"prompt"}
+    soft, gold = method.student
+    assert (soft.loss, soft.gold, gold.loss, gold.only) == (Soft(), 0, CrossEntropy(), "gold")
+    assert soft.reweigh is not None
+    assert soft.reweigh.after == 0.6
+
+
+@PRESETS
+def test_every_method_has_the_same_pool_rounds_and_steps(preset):
+    base = upet("head", "adapter", preset)
+    for name in BY_NAME:
+        method = recipe(name, preset)
+        assert method.pool == base.pool, name
+        if method.rounds:
+            assert method.rounds == base.rounds, name
+            if base.student[0].steps:
+                assert sum(how.steps for how in method.student) == base.student[0].steps, name
+
+
+def test_published_sizes_belong_to_the_baselines_alone():
+    assert differences(recipe("ust", "published"), recipe("ust", "paper")) == {
+        "passes",
+        "pool",
+        "select.count",
+    }
+    assert differences(recipe("list", "published"), recipe("list", "paper")) == {"rounds"}
+    for name in BY_NAME:
+        if name not in ("ust", "ust-hard", "list"):
+            assert recipe(name, "published") == recipe(name, "paper")
+
+
+@pytest.mark.parametrize(
+    ("part", "places"),
+    [
+        ("res-all", {"select.score", "select.shares", "student.0.contrast"}),
+        ("res-uniform", {"select.score", "select.how", "select.hard"}),
+        ("certainty", {"select.score.alpha"}),
+        ("confidence", {"select.score.alpha"}),
+        ("phce", {"student.0.loss"}),
+        ("contrast", {"student.0.contrast"}),
+    ],
+)
+@READS
+def test_an_ablation_differs_from_upet_in_its_part_alone(part, places, reads):
+    name = f"upet-{reads}-ptuning"
+    assert differences(recipe(f"{name}-wo-{part}"), recipe(name)) == places
+    assert recipe(f"{name}-wo-{part}").name == f"{name}-wo-{part}"
+
+
+def test_all_ablations_are_tested_above():
+    assert set(WITHOUT) == {"res-all", "res-uniform", "certainty", "confidence", "phce", "contrast"}
+
+
+@PRESETS
+@READS
+def test_teacher_and_student_choose_their_tuning_independently(reads, preset):
+    """Table 2: a module or all parameters, in the teacher and in the student."""
+    names = ["full", "adapter", "full-pel-teacher", "adapter-pel-teacher"]
+    kinds = [
+        (type(method.teacher.changes), type(method.student[0].changes))
+        for method in (recipe(f"upet-{reads}-{name}", preset) for name in names)
+    ]
+    assert kinds == [(Full, Full), (Full, Adapter), (Adapter, Full), (Adapter, Adapter)]
+
+
+def test_the_presets_hold_what_the_default_names_say():
+    for preset, base in (("laptop", LAPTOP), ("paper", PAPER)):
+        assert recipe("upet-head-adapter", preset) == base
+
+
+def test_alpha_scale_and_draw_may_be_named():
+    base = recipe("upet-prompt-ptuning")
+    changed = recipe("upet-prompt-ptuning-alpha-0.8-rank-sample")
+    assert differences(changed, base) == {"select.score.alpha", "select.score.scale", "select.how"}
+    assert recipe("upet-prompt-ptuning-alpha-0.4-raw-topk").select == base.select
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "upet-head-adapter-wo-sleep",
+        "ust-wo-phce",
+        "uts",
+        "",
+        "upet-head-adapter-alpha-2-raw-topk",
+        "upet-head-adapter-alpha-0.2-raw",
+        "upet-alpha-0.2-raw-topk",
+    ],
+)
+def test_a_name_nobody_knows_is_named_with_those_there_are(name):
+    with pytest.raises(ConfigError, match="there is no method") as caught:
+        recipe(name)
+    assert "one of" in caught.value.hint
+
+
+# ── on what it computes ──────────────────────────────────────────────────────────────────────
+
+
+def lesson_of(pick: Selection, seen):
+    examples = [Example(f"row {i}", f"text {i}") for i in range(len(seen.mean))]
+    return pick([(examples, seen)], ["a", "b", "c"], (), pool=len(examples), number=1, seed=12)
+
+
+def test_ust_with_equal_variances_is_plain_class_quota_sampling():
+    """Where the passes agree, certainty is 1 for every row and every weight is the same."""
+    seen = random_votes(60, 3, passes=4, seed=3, noise=0.0)
+    ust, plain = recipe("ust").select, replace(recipe("ust").select, score=Alike(), weigh=None)
+    drawn, uniform = lesson_of(ust, seen), lesson_of(plain, seen)
+    assert [row.example for row in drawn.easy] == [row.example for row in uniform.easy]
+    assert len({row.weight for row in drawn.easy}) == 1
+    assert {row.weight for row in uniform.easy} == {1.0}
+
+
+def test_self_training_learns_from_every_row_and_keeps_no_hard_one():
+    seen = random_votes(40, 3, passes=1, seed=4)
+    lesson = lesson_of(recipe("head-st").select, seen)
+    assert (len(lesson.easy), len(lesson.hard)) == (40, 0)
+    expected = [("a", "b", "c")[c] for c in seen.plain.argmax(1).tolist()]
+    found = {row.example.uid: row.label for row in lesson.easy}
+    assert [found[f"row {i}"] for i in range(40)] == expected
+
+
+def test_soft_labels_of_list_are_the_plain_answers():
+    seen = random_votes(20, 3, passes=1, seed=5)
+    lesson = lesson_of(recipe("list").select, seen)
+    soft = {row.example.uid: row.soft for row in lesson.easy}
+    assert all(soft[f"row {i}"] == pytest.approx(seen.plain[i].tolist()) for i in range(20))
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_every_method_runs_through_the_one_loop(tiny_backbone, name):
+    method = small(recipe(name))
+    rounds = list(
+        self_train(TASK, SPLIT, method, backbone=tiny_backbone("bert"), seed=1, on=MACHINE)
+    )
+    assert len(rounds) == method.rounds + 1
+    assert all(not round_.last for round_ in rounds)
+
+
+def test_ust_students_go_on_from_their_teacher(tiny_backbone):
+    method = small(recipe("ust"))
+    still = replace(method.student[0], rate=1e-60, head_rate=None)
+    teacher, student, *_ = self_train(
+        TASK,
+        SPLIT,
+        replace(method, student=(still,)),
+        backbone=tiny_backbone("bert"),
+        seed=1,
+        on=MACHINE,
+    )
+    assert same(teacher.model, student.model)

@@ -405,6 +405,18 @@ def history(folder: str | Path) -> list[dict[str, Any]]:
     return [asdict(record) for record in _records(Path(folder))]
 
 
+def lessons(folder: str | Path) -> Iterator[tuple[int, Lines]]:
+    """What the teacher thought of each pool row: number and audit of every whole round, checked."""
+    folder = Path(folder)
+    manifest = read_manifest(folder)
+    labels = manifest.task.get("labels")
+    if not (isinstance(labels, list) and all(isinstance(label, str) for label in labels)):
+        raise _damaged(folder / MANIFEST, "names no classes")
+    for record in _records(folder):
+        here = _verified(folder, record, [LESSON])
+        yield record.number, _read_lesson(here / LESSON, manifest)
+
+
 def check_place(folder: str | Path) -> None:
     """Raise unless a run may begin in this folder, or go on in it."""
     _existing(Path(folder))

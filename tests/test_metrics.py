@@ -11,11 +11,16 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
 
 from selftrain.metrics import (
+    DRAWS,
+    EXACT,
     accuracy,
     calibration_error,
+    effective_size,
     error_detection_area,
     f1,
+    holm,
     macro_f1,
+    sign_flip,
     spread,
 )
 
@@ -102,3 +107,121 @@ def test_spread_over_seeds_uses_the_sample_deviation():
 def test_one_seed_has_no_spread_to_print():
     assert str(spread([81.25])) == "81.2"
     assert spread([81.25]).sd == 0
+
+
+# ── better, or luck? ─────────────────────────────────────────────────────────────────────────
+
+DIFFERENCES = st.lists(st.floats(-50, 50, allow_nan=False), min_size=1, max_size=9)
+P_VALUES = st.lists(st.floats(0, 1), max_size=12)
+
+
+def test_sign_flip_by_hand():
+    """1, 2, -4: the mean is -1/3. Sums of all signs: ±7, ±5, ±3, ±1; all 8 are as far as 1.
+
+    3, 2, -1: the sum is 4; sums are ±6, ±4, ±2, ±0; 4 of 8 are as far as 4.
+    """
+    assert sign_flip([1, 2, -4]) == 1
+    assert sign_flip([3, 2, -1]) == 0.5
+
+
+def test_six_pairs_that_all_agree_reach_one_in_thirty_two():
+    assert sign_flip([0.5, 1, 2, 3, 4, 5]) == 2 / 64
+
+
+def test_pairs_that_never_differ_are_no_evidence():
+    assert sign_flip([0.0] * 7) == 1
+    assert sign_flip([0.0] * (EXACT + 1)) == 1
+
+
+def test_one_pair_can_never_be_significant():
+    assert sign_flip([40.0]) == 1
+
+
+def test_no_pairs_speak_against_nothing():
+    assert sign_flip([]) == 1
+
+
+def test_a_difference_that_is_no_number_gives_no_p_value():
+    assert math.isnan(sign_flip([1.0, math.nan]))
+
+
+def test_ties_count_as_far_as_the_sum_seen_though_their_last_bits_differ():
+    """0.1 + 0.2 + 0.3 in any order is the one largest sum: exactly 2 of 8 reach it."""
+    assert sign_flip([0.1, 0.2, 0.3]) == sign_flip([0.3, 0.2, 0.1]) == 0.25
+    assert sign_flip([0.1] * 10) == 2 / 1024
+
+
+def test_zeros_beside_other_pairs_change_nothing():
+    assert sign_flip([1, 2, 3, 0, 0]) == sign_flip([1, 2, 3])
+
+
+def test_many_pairs_are_drawn_and_can_never_reach_zero():
+    assert sign_flip([1.0] * 60) == 1 / (DRAWS + 1)
+
+
+def test_drawn_signs_are_the_same_every_time_and_near_the_exact_share():
+    """17 ones of which 13 are positive: the sum is 9; 2 (1 + 17 + 136 + 680 + 2380) / 2^17."""
+    ones = [1.0] * 13 + [-1.0] * 4
+    exact = 2 * sum(math.comb(17, k) for k in range(5)) / 2**17
+    assert sign_flip(ones) == sign_flip(ones) == pytest.approx(exact, rel=0.05)
+
+
+@quick
+@given(DIFFERENCES)
+def test_sign_flip_is_a_share_that_knows_neither_order_nor_side(differences):
+    p = sign_flip(differences)
+    assert 2 / 2 ** len(differences) <= p <= 1
+    assert sign_flip([-d for d in differences]) == p
+    assert sign_flip(differences[::-1]) == p
+
+
+@settings(quick, max_examples=5)
+@given(st.lists(st.floats(-50, 50), min_size=EXACT + 1, max_size=EXACT + 4))
+def test_drawn_signs_know_neither_order_nor_side(differences):
+    p = sign_flip(differences)
+    assert 1 / (DRAWS + 1) <= p <= 1
+    assert sign_flip([-d for d in differences[::-1]]) == p
+
+
+def test_holm_by_hand():
+    """Sorted .005 .01 .03 .04: times 4, 3, 2, 1: .02 .03 .06 .04; the last may not fall below."""
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+
+
+def test_one_comparison_needs_no_correction_and_none_gives_none():
+    assert holm([0.04]) == [0.04]
+    assert holm([]) == []
+
+
+def test_equal_p_values_stay_equal():
+    assert holm([0.02, 0.02, 0.02]) == pytest.approx([0.06] * 3)
+
+
+@quick
+@given(P_VALUES)
+def test_holm_keeps_the_order_and_lies_between_the_p_value_and_bonferroni(p_values):
+    corrected = holm(p_values)
+    for p, q in zip(p_values, corrected, strict=True):
+        assert p <= q <= min(1, len(p_values) * p) or q == pytest.approx(p)
+    by_p = [q for _, q in sorted(zip(p_values, corrected, strict=True))]
+    assert by_p == sorted(by_p)
+
+
+def test_effective_size_by_hand():
+    """Weights 3 and 1: (3 + 1)² / (9 + 1) = 1.6."""
+    assert effective_size([3.0, 1.0]) == pytest.approx(1.6)
+    assert effective_size(torch.full((40,), 0.25)) == pytest.approx(40)
+    assert effective_size([0.0, 7.0, 0.0]) == 1
+
+
+def test_weights_that_are_all_zero_are_worth_no_example():
+    assert effective_size([0.0, 0.0]) == 0
+    assert effective_size([]) == 0
+
+
+@quick
+@given(st.lists(st.floats(0.001, 1000), min_size=1, max_size=30), st.floats(0.01, 100))
+def test_effective_size_lies_between_one_and_n_and_knows_no_scale(weights, scale):
+    size = effective_size(weights)
+    assert 1 - 1e-9 <= size <= len(weights) + 1e-9
+    assert effective_size([scale * w for w in weights]) == pytest.approx(size)

@@ -1,9 +1,10 @@
-"""How good an answer is: accuracy, F1, calibration, and mean ± sd over seeds."""
+"""How good an answer is: accuracy, F1, calibration, mean ± sd over seeds, and luck."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import fsum, isnan, nan
 from statistics import fmean, stdev
 
 import torch
@@ -27,20 +28,29 @@ def macro_f1(answers: Tensor, gold: Tensor, classes: int) -> float:
     return fmean(f1(answers, gold, c) for c in range(classes))
 
 
+def reliability(p: Tensor, gold: Tensor, bins: int = 10) -> list[tuple[int, float, float]]:
+    """How many answers fall into each equal bin of confidence, how sure and how right they are.
+
+    Empty bins are left out.
+    """
+    sure, answers = p.double().max(1)
+    right = (answers == gold).double()
+    bin_of = (sure * bins).long().clamp(max=bins - 1)
+    inside = [bin_of == b for b in range(bins)]
+    return [
+        (int(rows.sum()), float(sure[rows].mean()), float(right[rows].mean()))
+        for rows in inside
+        if bool(rows.any())
+    ]
+
+
 def calibration_error(p: Tensor, gold: Tensor, bins: int = 10) -> float:
     """Expected calibration error: how far confidence and accuracy lie apart, over equal bins.
 
     0 means that of the answers given with confidence 0.8, 80 % are right.
     """
-    sure, answers = p.max(1)
-    right = (answers == gold).double()
-    bin_of = (sure * bins).long().clamp(max=bins - 1)
-    gaps = [
-        float((right[rows].mean() - sure[rows].double().mean()).abs() * rows.sum())
-        for rows in (bin_of == b for b in range(bins))
-        if bool(rows.any())
-    ]
-    return sum(gaps) / len(gold)
+    parts = reliability(p, gold, bins)
+    return sum(rows * abs(sure - right) for rows, sure, right in parts) / len(gold)
 
 
 def error_detection_area(trust: Tensor, right: Tensor) -> float:
@@ -71,3 +81,68 @@ class Spread:
 def spread(values: Sequence[float]) -> Spread:
     """Mean and sample standard deviation (ddof 1); sd is 0 for a single value."""
     return Spread(fmean(values), stdev(values) if len(values) > 1 else 0.0, len(values))
+
+
+# ── better, or luck? ─────────────────────────────────────────────────────────────────────────
+
+EXACT = 16  # pairs: up to here every choice of signs is tried, 2^16 of them
+DRAWS = 2**16 - 1  # beyond it this many are drawn, always the same
+SEED = 20_231_206
+
+
+def sign_flip(differences: Sequence[float]) -> float:
+    """How often chance alone moves the mean of paired differences this far from 0: a p value.
+
+    If two methods are equally good, each difference is as likely to be d as -d. The p value is the
+    share of all choices of signs whose mean is at least as far from 0 as the one seen (two-sided);
+    beyond ``EXACT`` pairs it is (b + 1) / (m + 1), where b of m = ``DRAWS`` drawn ones are. Neither
+    the order of the pairs nor which method is named first changes it. NaN where a difference is.
+
+    >>> sign_flip([1.0, 2.0, 3.0])  # all signs alike: 2 of 8
+    0.25
+    """
+    sizes = torch.tensor(sorted(map(abs, differences)), dtype=torch.float64)  # [N]
+    # Sums of the same numbers in another order differ in their last bits, and must count as ties.
+    seen = abs(fsum(differences)) - 1e-9 * float(sizes.sum())
+    if isnan(seen):
+        return nan
+    if len(sizes) <= EXACT:
+        sums = torch.zeros(1, dtype=torch.float64)
+        for size in sizes:
+            sums = torch.cat([sums + size, sums - size])
+        return float((sums.abs() >= seen).double().mean())
+    generator = torch.Generator().manual_seed(SEED)
+    sums = torch.zeros(DRAWS, dtype=torch.float64)
+    for size in sizes:
+        sums += size * (2 * torch.randint(2, (DRAWS,), generator=generator) - 1)
+    return (int((sums.abs() >= seen).sum()) + 1) / (DRAWS + 1)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p values of several comparisons, corrected so that one false find among them stays as rare.
+
+    The smallest of m is multiplied by m, the next by m - 1, and so on; none falls below one that
+    was smaller, none exceeds 1 (Holm's method).
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    corrected = [0.0] * len(p_values)
+    least = 0.0
+    for rank, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        least = max(least, min(1.0, (len(p_values) - rank) * p_values[place]))
+        corrected[place] = least
+    return corrected
+
+
+def effective_size(weights: Tensor | Sequence[float]) -> float:
+    """How many equal weights would say as much as these: (Σw)² / Σw²; 0 where all are 0.
+
+    N for N equal weights, 1 where a single one carries everything.
+
+    >>> effective_size([1.0, 1.0, 0.0])
+    2.0
+    """
+    w = torch.as_tensor(weights, dtype=torch.float64)  # [N]
+    squares = float((w * w).sum())
+    return float(w.sum()) ** 2 / squares if squares else 0.0

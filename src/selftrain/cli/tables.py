@@ -1,0 +1,178 @@
+"""``selftrain table``: the paper's tables from a file of cells."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from selftrain.cli import options
+from selftrain.cli.talk import printable, say, show
+from selftrain.errors import ConfigError, require
+
+if TYPE_CHECKING:
+    from selftrain.tables import Sheet
+
+Kind = Literal["main", "pel", "shots", "alpha", "ablation", "nonbert", "data", "grid", "speed"]
+Format = Literal["text", "markdown", "csv", "latex"]
+
+ENDINGS = {".md": "markdown", ".csv": "csv", ".tex": "latex"}
+
+CELLS, OUTPUT = "Cells", "Output"
+
+
+def table(
+    kind: Annotated[Kind, typer.Argument(help="Which table.")],
+    cells: Annotated[
+        Path | None,
+        typer.Argument(metavar="CELLS", help="Cells, as `selftrain bench` writes them."),
+    ] = None,
+    on_rows: Annotated[
+        Literal["test", "design"],
+        typer.Option("--on", help="Cells scored on which rows.", rich_help_panel=CELLS),
+    ] = "test",
+    metric: Annotated[
+        Literal["accuracy", "macro_f1", "f1"],
+        typer.Option(help="f1: of the class that the task names.", rich_help_panel=CELLS),
+    ] = "accuracy",
+    shots: Annotated[
+        int, typer.Option(metavar="N", help="Labels a class.", rich_help_panel=CELLS)
+    ] = 16,
+    backbone: Annotated[
+        str | None, typer.Option(metavar="NAME", help="This one only.", rich_help_panel=CELLS)
+    ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Where there are cells of several.", rich_help_panel=CELLS
+        ),
+    ] = None,
+    recipe: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HASH",
+            help="Where a method has cells of several; may be repeated.",
+            rich_help_panel=CELLS,
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="For `data`: one folder for each task."),
+    ] = None,
+    sweep: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="For `grid`: a report of a sweep.")
+    ] = None,
+    paper: Annotated[
+        bool, typer.Option("--paper", help="The paper's own figures below ours.")
+    ] = False,
+    form: Annotated[
+        Format | None,
+        typer.Option(
+            "--format", help="Else by the name of --out, else text.", rich_help_panel=OUTPUT
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Instead of stdout.", rich_help_panel=OUTPUT
+        ),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """The paper's tables from finished cells: means over seeds, and whether a difference is luck.
+
+    selftrain table main cells.jsonl --paper
+
+    selftrain table data --data folder
+    """
+    written = (
+        "json" if as_json else format_of(form, out)
+    )  # what cannot be written is said before anything is read
+    require(shots >= 1, "--shots", shots, "1 or more", "--shots 16")
+    if kind == "data":
+        sheets = [data_sheet(data)]
+    elif kind == "grid":
+        sheets = [grid_sheet(sweep)]
+    else:
+        if cells is None:
+            raise ConfigError(
+                f"table {kind} is made of cells, and no file of them is given",
+                f"selftrain table {kind} cells.jsonl",
+            )
+
+        from selftrain.results import read
+
+        found = read(cells)  # first: a bad file is found before torch is loaded
+
+        from selftrain.tables import KINDS, Choice
+
+        choice = Choice(on_rows, metric, shots, backbone, preset, tuple(recipe or ()), paper)
+        sheets = KINDS[kind](found, choice)
+    if written == "text":
+        show_sheets(sheets)
+    else:
+        write(sheets, written, out)
+
+
+def format_of(form: Format | None, out: Path | None) -> str:
+    """The format asked for, else that of the file's name, else a table for the terminal."""
+    if out is None:
+        return form or "text"
+    found = form or ENDINGS.get(out.suffix.lower())
+    if found is None or found == "text":
+        what = "is for a terminal" if found else f"has an ending that says no format: {out.name}"
+        raise ConfigError(
+            f"{'text' if found else '--out'} {what}",
+            f"--format markdown, csv or latex; or a name that ends in {', '.join(ENDINGS)}",
+        )
+    return found
+
+
+def data_sheet(data: Path | None) -> Sheet:
+    """Table 7."""
+    if data is None:
+        raise ConfigError("table data counts the rows of a folder", "--data DIR")
+
+    from selftrain.tables import corpora
+
+    return corpora(data)
+
+
+def grid_sheet(sweep: Path | None) -> Sheet:
+    """Table 8."""
+    from selftrain.tables import read_sweep, search
+
+    return search(read_sweep(sweep) if sweep else None)
+
+
+def show_sheets(sheets: Sequence[Sheet]) -> None:
+    """Tables for a terminal, with the notes of each below it."""
+    for place, sheet in enumerate(sheets):
+        if place:
+            print()
+        head = [printable(name) for name in sheet.head]
+        figures = sheet.words < len(sheet.head)
+        show(head, sheet.rows, title=printable(sheet.title), figures=figures)
+        for note in sheet.notes:
+            print(printable(note))
+
+
+def write(sheets: Sequence[Sheet], form: str, out: Path | None) -> None:
+    """The sheets as text of that format, on stdout or in a file that is whole or not there."""
+    from selftrain.disk import replacing
+    from selftrain.tables import FORMATS
+
+    if form == "json":
+        text = json.dumps([asdict(sheet) for sheet in sheets], indent=2, ensure_ascii=False)
+    else:
+        text = "\n".join(map(printable, FORMATS[form](sheets).split("\n")))
+    if out is None:
+        print(text)
+        return
+    with replacing(out) as temporary:
+        temporary.write_text(text + "\n", encoding="utf-8")
+    say(f"written: {out}")

@@ -1,0 +1,93 @@
+"""Confidence or certainty? UPET by alpha, on each scale and by each way to draw (Table 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from selftrain import published
+from selftrain.report import MAJORITY, MISSING
+from selftrain.results import Result
+from selftrain.tables.board import Board, boards, title
+from selftrain.tables.by_task import paper_notes
+from selftrain.tables.choice import Choice, choose, with_shots
+from selftrain.tables.compared import Compared, compare, compared_sheet
+from selftrain.tables.names import Alpha, alpha_of, shown, variant
+from selftrain.tables.remarks import remarks
+from selftrain.tables.sheet import Cells, Sheet
+
+NONE = "None"
+WITHOUT = "wo-res-all"
+"""What alpha None is: all of the pool, nothing selected."""
+
+
+def by_alpha(results: Sequence[Result], choice: Choice) -> list[Sheet]:
+    """A sheet for each backbone and UPET with such cells: alpha down, scale and draw across."""
+    bases = {variant(r.method)[0] for r in results if alpha_of(r.method)}
+    wanted = [
+        r
+        for r in results
+        if (variant(r.method)[0] in bases and (alpha_of(r.method) or _is_none(r.method)))
+        or (bases and r.method == MAJORITY)
+    ]
+    cells = choose(with_shots(wanted, choice), choice)
+    sheets: list[Sheet] = []
+    duels: list[Compared] = []
+    for board in boards(cells, choice):
+        for base in sorted(bases):
+            methods = [m for m in board.methods if variant(m)[0] == base and alpha_of(m)]
+            if methods:
+                none = f"{base}-{WITHOUT}"
+                tasks = {cell.task for method in methods for cell in board.of(method)}
+                mine = board.only([*methods, none, MAJORITY], tasks)
+                sheets.append(alpha_sheet(mine, base, methods))
+                duels += compare(mine, [(method, none) for method in methods], choice.shots)
+    return sheets + compared_sheet(duels)
+
+
+def alpha_sheet(board: Board, base: str, methods: Sequence[str]) -> Sheet:
+    """The sheet of one UPET: averages over the tasks that its alphas were run on."""
+    named = {found: m for m in methods if (found := alpha_of(m))}
+    tasks = board.tasks
+    columns = sorted({(found.scale, found.how) for found in named})
+    alphas = sorted({found.alpha for found in named}, key=lambda text: (float(text), text))
+    paper = published.figures().alpha
+    rows: list[Cells] = []
+    for alpha in (NONE, *alphas):
+        cells = [
+            f"{base}-{WITHOUT}" if alpha == NONE else named.get(Alpha(alpha, *column), "")
+            for column in columns
+        ]
+        count = sum(len(board.of(method)) for method in dict.fromkeys(cells))
+        told = (mean(board, method, tasks) for method in cells)
+        theirs = [_published(paper, alpha)] if board.choice.paper else []
+        rows.append((alpha, *told, *theirs, str(count)))
+    notes = [
+        f"Averages over {', '.join(tasks)}." if len(tasks) > 1 else f"On {tasks[0]} alone.",
+        "None selects nothing, so it is the same in every column.",
+        *remarks(board, rows),
+        *paper_notes(board.choice, "alpha"),
+    ]
+    theirs = ["as published"] if board.choice.paper else []
+    head = ("alpha", *(f"{scale}, {how}" for scale, how in columns), *theirs, "cells")
+    what = title(board, f"Alpha of {shown(base)}", board.choice.shots)
+    return Sheet(what, head, tuple(rows), tuple(notes))
+
+
+def mean(board: Board, method: str, tasks: Sequence[str]) -> str:
+    """A method's average over the tasks; with one task, its mean ± sd over seeds."""
+    shots = board.choice.shots
+    if len(tasks) == 1:
+        return board.told(method, tasks[0], shots)
+    return board.average(method, tasks, shots) + board.mark(method, tasks, shots)
+
+
+def _is_none(method: str) -> bool:
+    return variant(method)[1] == WITHOUT
+
+
+def _published(paper: dict[str, float], alpha: str) -> str:
+    if alpha == NONE:
+        return f"{paper[NONE]:.1f}"
+    by_number = {float(printed): score for printed, score in paper.items() if printed != NONE}
+    found = by_number.get(float(alpha))
+    return MISSING if found is None else f"{found:.1f}"

@@ -1,0 +1,79 @@
+"""More labels: the same methods with 16, 32 or 64 of each class. The paper's Table 3."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import fmean
+
+from selftrain import published
+from selftrain.errors import DataError
+from selftrain.report import MISSING
+from selftrain.results import Result
+from selftrain.tables.board import Board, boards, title
+from selftrain.tables.by_task import PUBLISHED, paper_notes
+from selftrain.tables.choice import Choice, choose
+from selftrain.tables.compared import Compared, against_rivals, compare, compared_sheet
+from selftrain.tables.names import REFERENCES, is_main, shown
+from selftrain.tables.remarks import remarks
+from selftrain.tables.sheet import Cells, Sheet
+
+AVERAGE = "average"
+
+
+def more_labels(results: Sequence[Result], choice: Choice) -> list[Sheet]:
+    """Methods and tasks down, labels a class across, for methods with two numbers of them."""
+    wanted = [r for r in results if is_main(r.method) and r.shots != "full"]
+    cells = choose(wanted, choice)
+    sheets: list[Sheet] = []
+    duels: list[Compared] = []
+    for board in boards(cells, choice):
+        shots = numbers(board.cells)
+        methods = [m for m in board.methods if len(numbers(board.of(m))) > 1]
+        if not methods:
+            continue
+        sheets.append(shots_sheet(board, methods, shots))
+        for number in shots:
+            duels += compare(board, against_rivals(methods), number)
+    if not sheets:
+        raise DataError(
+            "no method has cells with two numbers of labels a class",
+            "selftrain bench DATA --shots 16 --shots 32 --shots 64",
+        )
+    return sheets + compared_sheet(duels)
+
+
+def numbers(cells: Iterable[Result]) -> list[int]:
+    """The labels a class that some cell has, fewest first."""
+    return sorted({cell.shots for cell in cells if isinstance(cell.shots, int)})
+
+
+def shots_sheet(board: Board, methods: Sequence[str], shots: Sequence[int]) -> Sheet:
+    """The sheet of one backbone."""
+    rows: list[Cells] = []
+    for method in methods:
+        for task in board.tasks:
+            told = [board.told(method, task, number) for number in shots]
+            cells = sum(len(board.of(method, number, task)) for number in shots)
+            rows.append((shown(method), task, *told, str(cells)))
+            rows += published_row(method, task, shots) if board.choice.paper else []
+        means = [board.average(method, board.tasks, number) for number in shots]
+        rows.append((shown(method), AVERAGE, *means, str(len(board.of(method)))))
+        rows += published_row(method, AVERAGE, shots) if board.choice.paper else []
+    single = [shown(m) for m in board.methods if m not in methods and m not in REFERENCES]
+    notes = remarks(board, rows, tasks=published.figures().tasks)
+    notes += [f"With one number of labels only: {', '.join(single)}."] if single else []
+    notes += paper_notes(board.choice, "shots")
+    head = ("method", "task", *(f"{number} a class" for number in shots), "cells")
+    return Sheet(title(board, "Labels a class"), head, tuple(rows), tuple(notes), words=2)
+
+
+def published_row(method: str, task: str, shots: Sequence[int]) -> list[Cells]:
+    """The paper's own row below ours, if it has one; its average is over all seven tasks."""
+    found = [published.row("shots", method, number) for number in shots]
+    if not any(found):
+        return []
+    if task == AVERAGE:
+        told = [f"{fmean(row.mean):.1f}" if row else MISSING for row in found]
+        return [(PUBLISHED, "average of seven", *told, MISSING)]
+    scores = [(row and published.score(row, task)) or MISSING for row in found]
+    return [(PUBLISHED, task, *scores, MISSING)]

@@ -1,0 +1,240 @@
+"""Methods down, tasks across: the main result, full or small teachers and students, the ablation.
+
+The paper's Tables 1, 2 and 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Literal, NamedTuple
+
+from selftrain import published
+from selftrain.report import MAJORITY, MISSING
+from selftrain.results import Result, Shots
+from selftrain.tables.board import Board, boards, seconds, title, tunable
+from selftrain.tables.choice import Choice, choose, with_shots
+from selftrain.tables.compared import Compared, Duel, against_rivals, compare, compared_sheet
+from selftrain.tables.names import (
+    ABLATIONS,
+    MAIN,
+    PEL,
+    READINGS,
+    REFERENCES,
+    is_main,
+    reading,
+    shown,
+    variant,
+)
+from selftrain.tables.remarks import remarks
+from selftrain.tables.sheet import Cells, Sheet
+
+PUBLISHED = "as published"
+WITHOUT_SAMPLING = (
+    "W/o reliable sampling, twice, for the paper contradicts itself. All: every row of the pool "
+    "drawn, so no contrast. Uniform: as many rows as UPET, drawn by chance; the rest is hard."
+)
+
+
+class Line(NamedTuple):
+    """A row of a table: what it is called, and whose cells stand in it."""
+
+    labels: Cells
+    method: str
+    shots: Shots
+
+
+def main_result(results: Sequence[Result], choice: Choice) -> list[Sheet]:
+    """Every method on every task (Table 1), and UPET compared with each baseline."""
+    wanted = [r for r in results if is_main(r.method)]
+    cells = choose(with_shots(wanted, choice, full=True), choice)
+    sheets: list[Sheet] = []
+    duels: list[Compared] = []
+    for board in boards(cells, choice):
+        lines = main_lines(board)
+        head = ("method", "tunable")
+        rows = [
+            row
+            for line in lines
+            for row in (scored(board, line, board.tasks), *beside(board, "main", line, board.tasks))
+        ]
+        notes = remarks(board, rows, methods=MAIN, tasks=published.figures().tasks)
+        notes += paper_notes(choice, "main", board.tasks)
+        what = title(board, "Main result", choice.shots)
+        sheets.append(sheet(what, head, board.tasks, rows, notes))
+        duels += compare(board, against_rivals(board.methods), choice.shots)
+    return sheets + compared_sheet(duels)
+
+
+def main_lines(board: Board) -> list[Line]:
+    """References first, then the full data, then the few labels, each in the paper's order."""
+    few, methods = board.choice.shots, board.methods
+    pairs: list[tuple[str, Shots]] = [
+        *((m, few) for m in methods if m in REFERENCES),
+        *((m, "full") for m in methods),
+        *((m, few) for m in methods if m not in REFERENCES),
+    ]
+    return [Line((shown(m, shots),), m, shots) for m, shots in pairs if board.of(m, shots)]
+
+
+def teachers_and_students(results: Sequence[Result], choice: Choice) -> list[Sheet]:
+    """Teacher and student, each full or with an adapter (Table 2); tunable is of both."""
+    names = {form.format(reads) for form in PEL.values() for reads in READINGS}
+    found = [r for r in results if r.method in names]
+    # The paper's own choice is in the main table too: alone, it is no comparison.
+    where = {(r.backbone, reading(r.method)) for r in found if not is_main(r.method)}
+    wanted = [r for r in found if (r.backbone, reading(r.method)) in where]
+    floor = [r for r in results if where and r.method == MAJORITY]
+    cells = choose(with_shots([*wanted, *floor], choice), choice)
+    sheets: list[Sheet] = []
+    duels: list[Compared] = []
+    for board in boards(cells, choice):
+        lines = pel_lines(board)
+        rows = [
+            row
+            for line in lines
+            for row in (
+                scored(board, line, board.tasks, both=True),
+                *(published_pel(line.method, len(board.tasks)) if choice.paper else ()),
+            )
+        ]
+        notes = remarks(board, rows, tasks=published.figures().tasks)
+        notes += paper_notes(choice, "pel")
+        head = ("reading", "teacher", "student", "teacher + student")
+        what = title(board, "Teacher and student", choice.shots)
+        sheets.append(sheet(what, head, board.tasks, rows, notes))
+        duels += compare(board, pel_duels(), choice.shots)
+    return sheets + compared_sheet(duels)
+
+
+def pel_lines(board: Board) -> list[Line]:
+    """The four choices of each reading that has some of them."""
+    kinds = ("full", "adapter")
+    return [
+        Line((reads, kinds[teacher], kinds[student]), form.format(reads), board.choice.shots)
+        for reads in READINGS
+        if any(board.of(form.format(reads)) for form in PEL.values())
+        for (teacher, student), form in PEL.items()
+    ]
+
+
+def pel_duels() -> list[Duel]:
+    """The paper's choice, a full teacher and an adapter student, against the other three."""
+    ours = PEL[False, True]
+    return [
+        (ours.format(reads), form.format(reads))
+        for reads in READINGS
+        for form in PEL.values()
+        if form != ours
+    ]
+
+
+def ablation(results: Sequence[Result], choice: Choice) -> list[Sheet]:
+    """UPET with one part left out at a time (Table 5): a sheet for each that has such cells."""
+    variants = {variant(r.method) for r in results}
+    bases = {base for base, change in variants if change in ABLATIONS}
+    wanted = [r for r in results if r.method == MAJORITY or _ablated(r.method) in bases]
+    plain = [r for r in results if r.method in {f"{reading(base)}-st" for base in bases}]
+    cells = choose(with_shots([*wanted, *plain] if bases else [], choice), choice)
+    sheets: list[Sheet] = []
+    duels: list[Compared] = []
+    for board in boards(cells, choice):
+        for base in sorted(bases):
+            changed = [f"{base}-{change}" for change in ABLATIONS]
+            tasks = {cell.task for method in changed for cell in board.of(method)}
+            if tasks:
+                mine = board.only(ablation_names(base), tasks)
+                sheets.append(ablation_sheet(mine, base))
+                duels += compare(mine, [(base, other) for other in changed], choice.shots)
+    return sheets + compared_sheet(duels)
+
+
+def ablation_sheet(board: Board, base: str) -> Sheet:
+    """One UPET and what it is without each of its parts; what was not run is shown as missing."""
+    rows = []
+    for method, name in ablation_names(base).items():
+        line = Line((name,), method, board.choice.shots)
+        rows += [scored(board, line, board.tasks), *beside(board, "ablation", line, board.tasks)]
+    notes = [WITHOUT_SAMPLING, *remarks(board, rows, tasks=published.figures().tasks)]
+    notes += paper_notes(board.choice, "ablation", board.tasks)
+    what = title(board, f"Ablation of {shown(base)}", board.choice.shots)
+    return sheet(what, ("method", "tunable"), board.tasks, rows, notes)
+
+
+def ablation_names(base: str) -> dict[str, str]:
+    """The rows of an ablation, in the paper's order: method → its name."""
+    plain = f"{reading(base)}-st"
+    parts = {f"{base}-{change}": name for change, name in ABLATIONS.items()}
+    return {MAJORITY: shown(MAJORITY), plain: shown(plain), base: shown(base), **parts}
+
+
+def _ablated(method: str) -> str | None:
+    """The UPET that a row of an ablation is about: itself, or what it was before the change."""
+    base, change = variant(method)
+    return base if not change or change in ABLATIONS else None
+
+
+# ── rows ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def sheet(
+    what: str, head: Cells, tasks: Sequence[str], rows: Sequence[Cells], notes: Sequence[str]
+) -> Sheet:
+    """A sheet with a column for each task, their average, the time and the number of cells."""
+    names = (*head, *tasks, "average", "seconds", "cells")
+    return Sheet(what, names, tuple(rows), tuple(notes), words=len(head) - 1)
+
+
+def scored(board: Board, line: Line, tasks: Sequence[str], *, both: bool = False) -> Cells:
+    """The row of a method: what it tunes, its scores, the time of a run, how many cells."""
+    method, shots = line.method, line.shots
+    cells = [cell for cell in board.of(method, shots) if cell.task in tasks]
+    first, *others = line.labels
+    return (
+        first + board.mark(method, tasks, shots),
+        *others,
+        tunable(cells, teacher=both),
+        *(board.told(method, task, shots) for task in tasks),
+        board.average(method, tasks, shots),
+        seconds(cells),
+        str(len(cells)),
+    )
+
+
+def beside(
+    board: Board, table: Literal["main", "ablation"], line: Line, tasks: Sequence[str]
+) -> list[Cells]:
+    """The paper's own row below ours, if it is asked for and there is one."""
+    found = published.row(table, line.method, line.shots) if board.choice.paper else None
+    if found is None:
+        return []
+    scores = [published.score(found, task) or MISSING for task in tasks]
+    tunable = found.tunable or MISSING
+    return [(PUBLISHED, tunable, *scores, published_average(found, tasks), MISSING, MISSING)]
+
+
+def published_average(row: published.Row, tasks: Sequence[str]) -> str:
+    """The printed average where all seven tasks are shown; else the mean of those that are."""
+    every = published.figures().tasks
+    if not set(tasks) <= set(every):
+        return MISSING
+    if set(tasks) == set(every):
+        return f"{row.average:.1f}"
+    return f"{fmean(row.mean[every.index(task)] for task in tasks):.1f}"
+
+
+def published_pel(method: str, tasks: int) -> list[Cells]:
+    """The paper's own figures of a teacher and a student: averages and hours alone."""
+    found = next(each for each in published.figures().pel if each.method == method)
+    scores = [MISSING] * tasks
+    hours = f"{found.hours:.1f} hours"
+    return [(PUBLISHED, "", "", found.tunable, *scores, f"{found.average:.1f}", hours, MISSING)]
+
+
+def paper_notes(choice: Choice, table: str, tasks: Sequence[str] | None = None) -> list[str]:
+    """What to know of the paper's figures, where they are shown."""
+    if not choice.paper:
+        return []
+    some = tasks is not None and set(tasks) != set(published.figures().tasks)
+    over = ["The paper's averages here are over the tasks shown."] if some else []
+    return [*published.figures().notes[table], *over]

@@ -1,0 +1,142 @@
+"""Which cells may stand in one table: scored on the same rows, of one preset, of one recipe each.
+
+Cells are never averaged over what makes them different; where a file holds both, the reader says
+which is meant.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from selftrain.errors import DataError
+from selftrain.report import MAJORITY
+from selftrain.results import Result, Shots
+from selftrain.tables.names import REFERENCES
+
+Metric = Literal["accuracy", "macro_f1", "f1"]
+METRICS: dict[Metric, str] = {"accuracy": "accuracy", "macro_f1": "macro F1", "f1": "F1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a reader wants to see of a file of cells."""
+
+    on: Literal["test", "design"] = "test"
+    metric: Metric = "accuracy"
+    shots: int = 16
+    """Labels a class, in tables that show one number of them."""
+    backbone: str | None = None
+    preset: str | None = None
+    """Needed where the cells are of several."""
+    recipes: tuple[str, ...] = ()
+    """For a method with cells of several recipes, the one meant: the start of its hash."""
+    paper: bool = False
+    """Whether the paper's own figures stand below ours."""
+
+
+def with_shots(results: Iterable[Result], choice: Choice, *, full: bool = False) -> list[Result]:
+    """Cells with the number of labels a class that was chosen; of the full data too, if asked."""
+    cells = list(results)
+    if not cells:
+        raise DataError("no cell belongs in this table", "selftrain bench writes them")
+    if not any(cell.shots == choice.shots for cell in cells):
+        known = {str(cell.shots) for cell in cells if cell.shots != "full"}
+        raise DataError(
+            f"no cell of this table has {choice.shots} labels a class",
+            f"there are {listed(known)}: --shots {min(known, key=int)}"
+            if known
+            else "selftrain bench writes them",
+        )
+    return [c for c in cells if c.shots == choice.shots or (full and c.shots == "full")]
+
+
+def choose(results: Iterable[Result], choice: Choice) -> list[Result]:
+    """The cells that were chosen, or an error where they do not belong in one table."""
+    cells = _scored_on(list(results), choice.on)
+    if choice.backbone is not None:
+        cells = _on_backbone(cells, choice.backbone)
+    return _of_recipe(_of_preset(cells, choice.preset), choice.recipes)
+
+
+def _scored_on(cells: Sequence[Result], on: str) -> list[Result]:
+    found = [cell for cell in cells if cell.on == on]
+    if not cells:
+        raise DataError("no cell belongs in this table", "selftrain bench writes them")
+    if not found:
+        other = cells[0].on
+        raise DataError(
+            f"no cell of this table was scored on {on} rows; {len(cells)} were on {other} rows",
+            f"--on {other}",
+        )
+    return found
+
+
+def _on_backbone(cells: Sequence[Result], backbone: str) -> list[Result]:
+    known = sorted({cell.backbone for cell in cells})
+    if backbone not in known:
+        raise DataError(
+            f"no cell of this table has the backbone `{backbone}`", f"there are {listed(known)}"
+        )
+    # The majority class is the same whatever encoder stands beside it.
+    return [cell for cell in cells if cell.backbone == backbone or cell.method == MAJORITY]
+
+
+def _of_preset(cells: Sequence[Result], preset: str | None) -> list[Result]:
+    """Cells of one preset; references have none of their own."""
+    known = sorted({cell.preset for cell in cells if cell.method not in REFERENCES})
+    if preset is None and len(known) > 1:
+        raise DataError(
+            f"cells of the presets {listed(known)} do not stand in one table",
+            f"choose one: --preset {known[0]}",
+        )
+    if preset is not None and preset not in known:
+        raise DataError(f"no cell is of the preset `{preset}`", f"there are {listed(known)}")
+    return [
+        cell
+        for cell in cells
+        if preset is None or cell.preset == preset or cell.method in REFERENCES
+    ]
+
+
+def _of_recipe(cells: Sequence[Result], wanted: Sequence[str]) -> list[Result]:
+    """Cells of one recipe for each method, backbone and number of shots."""
+    for name in wanted:
+        if not any(cell.recipe.startswith(name) for cell in cells):
+            raise DataError(f"no cell of this table is of recipe `{name}`", "leave out --recipe")
+    groups: dict[tuple[str, str, Shots], list[Result]] = defaultdict(list)
+    for cell in cells:
+        groups[cell.method, cell.backbone, cell.shots].append(cell)
+    kept = []
+    for (method, backbone, shots), group in groups.items():
+        recipes = {cell.recipe for cell in group}
+        if len(recipes) > 1:
+            recipes = {recipe for recipe in recipes if recipe.startswith(tuple(wanted))}
+        if len(recipes) != 1:
+            raise DataError(
+                f"`{method}` on {backbone} with {shots} shots has cells of several recipes: "
+                + "; ".join(_described(group)),
+                f"say which is meant: --recipe {group[-1].recipe}",
+            )
+        kept += [cell for cell in group if cell.recipe in recipes]
+    return kept
+
+
+def _described(cells: Sequence[Result]) -> list[str]:
+    told = []
+    for recipe in dict.fromkeys(cell.recipe for cell in cells):
+        mine = [cell for cell in cells if cell.recipe == recipe]
+        told.append(f"{recipe} ({len(mine)}: {listed({cell.task for cell in mine})})")
+    return told
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names for a sentence.
+
+    >>> listed({"sst2", "cb", "rte"})
+    'cb, rte and sst2'
+    """
+    *most, last = sorted(names) or ["none"]
+    return f"{', '.join(most)} and {last}" if most else last

@@ -1,0 +1,59 @@
+"""AGNews beside semi-supervised systems that have no pretrained encoder. The paper's Table 6."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from selftrain import published, task
+from selftrain.errors import ConfigError
+from selftrain.report import MAJORITY, MISSING
+from selftrain.results import Result
+from selftrain.tables.board import Board, boards, setting
+from selftrain.tables.choice import Choice, choose
+from selftrain.tables.names import UPET, shown
+from selftrain.tables.remarks import remarks
+from selftrain.tables.sheet import Cells, Sheet
+
+AGNEWS = "agnews"
+
+
+def beside_nonbert(results: Sequence[Result], choice: Choice) -> list[Sheet]:
+    """Every UPET on AGNews, by labels in all, below what others published."""
+    if choice.metric != "accuracy":
+        raise ConfigError("the published figures on AGNews are accuracies", "--metric accuracy")
+    wanted = [
+        r
+        for r in results
+        if r.task == AGNEWS and r.shots != "full" and (r.method in UPET or r.method == MAJORITY)
+    ]
+    made = boards(choose(wanted, choice), choice)
+    rows: list[Cells] = [
+        (each.name, "published", str(each.labels), f"{each.accuracy:.1f}", MISSING)
+        for each in published.figures().nonbert
+    ]
+    for board in made:
+        rows += our_rows(board)
+    notes = dict.fromkeys(note for board in made for note in remarks(board, rows))
+    head = ("system", "backbone", "labels in all", "accuracy", "cells")
+    where = "; ".join(setting(board) for board in made)
+    what = f"AGNews: accuracy on {choice.on} rows, {where}"
+    every = (*published.figures().notes["nonbert"], *notes)
+    return [Sheet(what, head, tuple(rows), every, words=2)]
+
+
+def our_rows(board: Board) -> list[Cells]:
+    """Every UPET of a board, fewest labels first."""
+    classes = len(task.find(AGNEWS).labels)
+    shots = sorted({cell.shots for cell in board.cells if isinstance(cell.shots, int)})
+    return [
+        (
+            shown(method),
+            board.backbone,
+            str(number * classes),
+            board.told(method, AGNEWS, number),
+            str(len(board.of(method, number))),
+        )
+        for number in shots
+        for method in board.methods
+        if method != MAJORITY and board.of(method, number)
+    ]

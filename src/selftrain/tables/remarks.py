@@ -1,0 +1,90 @@
+"""What a reader of a table should know: what is missing in it, and what is not alike."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+from selftrain.results import Result
+from selftrain.tables.board import NOT_LEARNT, Board, f1_class, in_order
+from selftrain.tables.choice import listed
+from selftrain.tables.names import REFERENCES, shown
+
+NOISY = (
+    "Seconds are training and annotating of one run, wall clock, on a machine that also did other "
+    "work: small differences mean nothing."
+)
+
+
+def remarks(
+    board: Board,
+    rows: Iterable[Sequence[str]],
+    *,
+    methods: Iterable[str] = (),
+    tasks: Iterable[str] = (),
+) -> list[str]:
+    """What to know of a board's table: ``methods`` and ``tasks`` are those a reader looks for."""
+    cells = board.cells
+    every = [
+        _absent("No cells of", [shown(m) for m in methods if m not in board.methods]),
+        _absent("No cells on", [task for task in tasks if task not in board.tasks]),
+        "Not learnt: not above the majority class, so it supports no claim."
+        if any(NOT_LEARNT in cell for row in rows for cell in row)
+        else "",
+        *_f1(board),
+        _reconstruction(board),
+        _rounds(cells),
+        *_unlike(cells),
+    ]
+    return [note for note in every if note]
+
+
+def _absent(what: str, names: Sequence[str]) -> str:
+    return f"{what}: {', '.join(names)}." if names else ""
+
+
+def _f1(board: Board) -> Iterator[str]:
+    if board.choice.metric != "f1":
+        return
+    named = {task: f1_class(task) for task in board.tasks}
+    yield "F1 of: " + ", ".join(f"{c} ({task})" for task, c in named.items() if c) + "."
+    yield _absent("Without a class whose F1 is asked for", [t for t, c in named.items() if not c])
+
+
+def _reconstruction(board: Board) -> str:
+    told = (
+        "CEST (reconstruction): its similarity graph is not public; ours is rebuilt from its text."
+    )
+    return told if "cest" in board.methods else ""
+
+
+def _rounds(cells: Iterable[Result]) -> str:
+    """Methods that self-train for different numbers of rounds are not quite comparable."""
+    most: dict[str, int] = defaultdict(int)
+    for cell in cells:
+        most[cell.method] = max(most[cell.method], len(cell.by_round) - 1)
+    by_number: dict[int, list[str]] = defaultdict(list)
+    for method, rounds in most.items():
+        if rounds > 0:
+            by_number[rounds].append(shown(method))
+    if len(by_number) < 2:
+        return ""
+    told = (f"{number} ({', '.join(names)})" for number, names in sorted(by_number.items()))
+    return f"Rounds at most: {'; '.join(told)}."
+
+
+def _unlike(cells: Sequence[Result]) -> Iterator[str]:
+    for task in in_order(cell.task for cell in cells):
+        mine = [cell for cell in cells if cell.task == task]
+        sizes = {str(cell.rows) for cell in mine}
+        if len(sizes) > 1:
+            yield f"Cells of {task} were scored on {listed(sizes)} rows: not the same test."
+        known = max(cell.also_in_train for cell in mine)
+        if known:
+            yield f"Of the scored rows of {task}, up to {known} are also labelled or in the pool."
+    versions = {cell.version for cell in cells if cell.version}
+    if len(versions) > 1:
+        yield f"Cells were written by versions {listed(versions)}."
+    threads = {str(cell.threads) for cell in cells if cell.method not in REFERENCES}
+    if len(threads) > 1:
+        yield f"Runs had {listed(threads)} threads: their seconds do not compare."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from typing import Protocol
 
 import torch
 
@@ -15,6 +16,15 @@ from selftrain.machine import Machine, randomness
 from selftrain.scores import Tally, Votes, joined
 
 CHUNK = 1024  # rows tokenised and sorted by length together
+
+
+class Annotate(Protocol):
+    """Whoever says what a teacher thinks of a pool: dropout passes, or votes that were kept."""
+
+    def __call__(
+        self, teacher: Classifier, pool: Iterable[Example], passes: int, *, seed: int, on: Machine
+    ) -> Iterator[tuple[list[Example], Votes]]:
+        """The votes on each example, chunk by chunk."""
 
 
 def annotate(

@@ -36,13 +36,17 @@ class FrozenLogistic:
     """Logistic regression on the frozen encoder's pooled vectors, scaled to length 1.
 
     What a user would try first, and hard to beat with 16 labels a class. The penalty is
-    scikit-learn's own, C = 1.
+    scikit-learn's own, C = 1. A pair is read as one text, or its two sides ``apart`` as
+    [u, v, |u - v|, u * v].
     """
 
-    def __init__(self, task: Task, backbone: Backbone, labeled: Sequence[Labeled]) -> None:
+    def __init__(
+        self, task: Task, backbone: Backbone, labeled: Sequence[Labeled], *, apart: bool = False
+    ) -> None:
         from sklearn.linear_model import LogisticRegression
 
         self.labels = task.labels
+        self.apart = apart
         # An adapter is exactly the identity until it is trained, so this is the plain encoder.
         self.encoder: Classifier = build(task, backbone, Adapter(width=1), reads="head", seed=0)
         gold = [self.labels.index(item.label) for item in labeled]
@@ -50,7 +54,14 @@ class FrozenLogistic:
         self.regression.fit(self.embed([item.example for item in labeled]).numpy(), gold)
 
     def embed(self, examples: Sequence[Example]) -> Tensor:
-        """Pooled vectors of length 1, [N, D]."""
+        """Pooled vectors of length 1, [N, D]; of two sides apart [N, 4 D]."""
+        if not self.apart:
+            return self._read(examples)
+        u = self._read([Example(each.uid, each.text) for each in examples])
+        v = self._read([Example(each.uid, each.pair or "") for each in examples])
+        return torch.cat([u, v, (u - v).abs(), u * v], dim=1)
+
+    def _read(self, examples: Sequence[Example]) -> Tensor:
         return F.normalize(self.encoder.read(examples).features, dim=1)
 
     def probabilities(self, examples: Sequence[Example]) -> Tensor:

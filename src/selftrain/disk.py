@@ -92,3 +92,12 @@ def refusals(path: Path, doing: Literal["read", "write"]) -> Iterator[None]:
             if code == errno.ENOSPC
             else f"look at the folder and its rights: ls -la {parent}",
         ) from error
+
+
+def slug(name: str) -> str:
+    """A name as one part of a path.
+
+    >>> slug("models/my bert"), slug("minilm-mlm"), slug("../..")
+    ('models-my-bert', 'minilm-mlm', '')
+    """
+    return re.sub(r"[^\w.-]+", "-", name).strip("-.")

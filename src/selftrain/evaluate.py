@@ -26,6 +26,11 @@ class Predictor(Protocol):
 
 def evaluate(model: Predictor, test: Sequence[Labeled]) -> Mapping[str, float]:
     """Accuracy, macro F1, F1 of each class and calibration error, as shares from 0 to 1."""
+    return score(*answered(model, test), model.labels)
+
+
+def answered(model: Predictor, test: Sequence[Labeled]) -> tuple[Tensor, Tensor]:
+    """The model's probabilities [N, C] for labelled rows, and the gold classes [N]."""
     unseen = sorted({item.label for item in test} - set(model.labels))
     if unseen:
         raise DataError(
@@ -35,12 +40,16 @@ def evaluate(model: Predictor, test: Sequence[Labeled]) -> Mapping[str, float]:
     if not test:
         raise DataError("there are no test rows", "give a file with at least one labelled row")
     gold = torch.tensor([model.labels.index(item.label) for item in test])
-    p = model.probabilities([item.example for item in test])  # [N, C]
+    return model.probabilities([item.example for item in test]), gold
+
+
+def score(p: Tensor, gold: Tensor, labels: Sequence[str]) -> Mapping[str, float]:
+    """What ``evaluate`` says of probabilities [N, C] and gold classes [N]."""
     answers = p.argmax(1)
     return {
         "accuracy": accuracy(answers, gold),
-        "macro_f1": macro_f1(answers, gold, len(model.labels)),
-        **{f"f1 {label}": f1(answers, gold, c) for c, label in enumerate(model.labels)},
+        "macro_f1": macro_f1(answers, gold, len(labels)),
+        **{f"f1 {label}": f1(answers, gold, c) for c, label in enumerate(labels)},
         "calibration_error": calibration_error(p, gold),
-        "rows": float(len(test)),
+        "rows": float(len(gold)),
     }

@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from selftrain.annotate import Annotate, annotate
 from selftrain.backbone import Backbone
 from selftrain.baselines import FrozenLogistic, Majority
 from selftrain.data import Example, Labeled, Split
@@ -37,11 +38,14 @@ def train(
     seed: int,
     on: Machine,
     say: Callable[[str], object] = unheard,
+    teacher: Callable[[], Round] | None = None,
+    annotate: Annotate = annotate,
 ) -> Iterator[Round]:
     """Self-training with every round on disk before it is handed on; goes on where it stopped.
 
     Rounds already in the folder are handed on first. ``say`` is told, before any round, what is
     found there. A run begun here is taken back after an error, unless it holds a round by then.
+    ``teacher`` gives a round 0 that is there already, made by the same definition.
     """
     manifest = Manifest.of(task, split, method, backbone=backbone, seed=seed, on=on)
     on = on if on.cache else replace(on, cache=folder)  # where the run is, there is room for it
@@ -49,9 +53,19 @@ def train(
         done = run.done(backbone)
         for note in (*run.notes, *standing(folder, done, method)):
             say(note)
+        if not done and teacher is not None:
+            done = [teacher()]
+            run.save(done[0])
         yield from done
         for round_ in self_train(
-            task, split, method, backbone=backbone, seed=seed, done=done, on=on
+            task,
+            split,
+            method,
+            backbone=backbone,
+            seed=seed,
+            done=done,
+            annotate=annotate,
+            on=on,
         ):
             run.save(round_)
             yield round_

@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from selftrain.cli import answer, demo, fit, look
+from selftrain.cli import answer, audit, bench, demo, fit, look, tables
 from selftrain.cli.talk import say
 from selftrain.errors import ConfigError, SelftrainError
 
@@ -23,6 +23,9 @@ for command in (
     fit.fit,
     answer.predict,
     answer.evaluate,
+    audit.audit,
+    bench.bench,
+    tables.table,
     look.methods,
     look.check,
     look.doctor,

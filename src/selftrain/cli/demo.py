@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -98,6 +97,7 @@ def compare(
     with watch.busy("loading"):
         from selftrain.config import method_of
         from selftrain.demo import cut
+        from selftrain.disk import slug
         from selftrain.experiment import Cell, by_system, cells, train
         from selftrain.rehearse import rehearse
         from selftrain.report import line_of
@@ -136,12 +136,3 @@ def seeds_of(text: str) -> list[int]:
         raise ConfigError(
             f"--seeds is {text!r}; expected whole numbers with commas", "--seeds 12,21,42"
         ) from None
-
-
-def slug(name: str) -> str:
-    """A backbone's name as part of a folder's.
-
-    >>> slug("models/my bert"), slug("minilm-mlm")
-    ('models-my-bert', 'minilm-mlm')
-    """
-    return re.sub(r"[^\w.-]+", "-", name).strip("-")

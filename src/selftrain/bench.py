@@ -1,0 +1,315 @@
+"""Method x task x shots x seed x backbone: each cell a run folder and one line of JSON.
+
+    out/
+      cells.jsonl                          one line for each finished cell
+      runs/TASK/BACKBONE/SHOTS/SEED/METHOD a run folder each
+      shared/teachers, shared/votes        what several cells define alike, computed once
+
+A killed grid goes on: cells that have a line are not computed again, and a run goes on from its
+last whole round. The test rows are read after a run, by the closing evaluation, and decide nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from selftrain import results, tasksets
+from selftrain.backbone import Backbone, load
+from selftrain.baselines import FrozenLogistic, Majority
+from selftrain.cost import rows_read, seconds_a_row
+from selftrain.data import Labeled, Split, gist
+from selftrain.disk import slug
+from selftrain.errors import ConfigError, DataError, RunError
+from selftrain.evaluate import Predictor, answered, score
+from selftrain.experiment import Watched, train
+from selftrain.loop import Round
+from selftrain.machine import Machine, unheard
+from selftrain.method import Method, digest
+from selftrain.metrics import accuracy, reliability
+from selftrain.results import Bin, Result, Shots
+from selftrain.shared import Shared
+from selftrain.task import Task
+
+CELLS = "cells.jsonl"
+SAMPLE = 128  # rows on which the speed of a backbone is measured
+SEEDS = (12, 21, 42, 87, 100)
+REFERENCES: dict[str, Callable[[Task, Backbone, Sequence[Labeled]], Predictor]] = {
+    "majority": lambda task, _backbone, gold: Majority(task, gold),
+    "frozen-lr": FrozenLogistic,
+    "frozen-lr-apart": lambda task, backbone, gold: FrozenLogistic(
+        task, backbone, gold, apart=True
+    ),
+}
+"""What keeps everyone honest; the last one, two sentences encoded apart, is for pairs alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """What is to be compared."""
+
+    methods: Mapping[str, Method]
+    """By the name each has in the comparison."""
+    tasks: tuple[str, ...]
+    backbones: tuple[str, ...] = ("minilm",)
+    seeds: tuple[int, ...] = SEEDS
+    shots: tuple[Shots, ...] = (16,)
+    references: tuple[str, ...] = tuple(REFERENCES)
+    preset: str = "laptop"
+    on: Literal["test", "design"] = "test"
+    rows: int | None = 2000
+    """The most rows that are scored; None: all."""
+
+    def __post_init__(self) -> None:
+        for name in self.references:
+            if name not in REFERENCES:
+                raise ConfigError(
+                    f"there is no reference `{name}`", f"one of: {', '.join(REFERENCES)}"
+                )
+
+    def groups(self) -> Iterator[Group]:
+        """The cells that share rows, backbone and seed, together: they may share a teacher too."""
+        for backbone in self.backbones:
+            for task in self.tasks:
+                for shots in self.shots:
+                    for seed in self.seeds:
+                        yield Group(task, backbone, shots, seed)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A task, a backbone, and the labelled rows of one seed."""
+
+    task: str
+    backbone: str
+    shots: Shots
+    seed: int
+
+    @property
+    def place(self) -> Path:
+        """Where its runs lie, below the folder of runs."""
+        shots = self.shots if self.shots == "full" else f"{self.shots}-shot"
+        return Path(self.task) / slug(self.backbone) / str(shots) / f"seed-{self.seed}"
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A grid on the rows of a folder, written to another."""
+
+    grid: Grid
+    data: Path
+    out: Path
+    shared: Path | None = None
+    """Where teachers and first votes are kept; None: in ``out``."""
+    on: Machine = Machine()
+    say: Callable[[str], object] = unheard
+
+    def missing(self) -> list[tuple[Group, str]]:
+        """The cells that have no line yet, in the order they are computed."""
+        path = self.out / CELLS
+        done = {result.key for result in results.read(path)} if path.exists() else set()
+        return [
+            (group, name)
+            for group in self.grid.groups()
+            for name in self.names(group)
+            if self.key(group, name) not in done
+        ]
+
+    def names(self, group: Group) -> list[str]:
+        """Who competes in a group: what cannot be is left out."""
+        pair = task_of(group.task).pair
+        few = group.shots != "full"
+        references = [name for name in self.grid.references if pair or name != "frozen-lr-apart"]
+        methods = [
+            name
+            for name, method in self.grid.methods.items()
+            if (few or not (method.rounds or method.adapt))
+            and not (method.prompts and group.backbone == "minilm")
+        ]
+        return [*references, *methods]
+
+    def key(self, group: Group, name: str) -> tuple[object, ...]:
+        """What the line of a cell is found by."""
+        return (
+            group.task,
+            name,
+            self.recipe(name),
+            group.backbone,
+            group.shots,
+            group.seed,
+            self.grid.on,
+        )
+
+    def recipe(self, name: str) -> str:
+        """The hash of a method; a reference has nothing to decide."""
+        method = self.grid.methods.get(name)
+        return "reference" if method is None else digest(method)
+
+    def run(self, groups: Iterable[Group] | None = None) -> Iterator[Result]:
+        """Compute the missing cells, each on disk when it is handed on."""
+        wanted = None if groups is None else set(groups)
+        tasks: dict[str, tasksets.Taskset] = {}
+        held: dict[str, tuple[Labeled, ...]] = {}
+        backbones: dict[str, Backbone] = {}
+        for group, name in self.missing():
+            if wanted is not None and group not in wanted:
+                continue
+            if group.task not in tasks:
+                tasks[group.task] = tasksets.Taskset.read(self.data, task_of(group.task))
+                held[group.task] = self.scored(tasks[group.task])
+            if group.backbone not in backbones:
+                backbones[group.backbone] = load(group.backbone)
+            split = tasks[group.task].split(group.shots, group.seed)
+            task = tasks[group.task].task
+            try:
+                result = self.cell(
+                    group, name, task, split, held[group.task], backbones[group.backbone]
+                )
+            except RunError as error:
+                if "another process" not in error.message:
+                    raise
+                self.say(f"{group.place / name}: {error.message}; left to it")
+                continue
+            results.append(self.out / CELLS, result)
+            yield result
+
+    def seconds(self) -> float:
+        """About how long the missing cells take, from what one row takes on this machine."""
+        whole = 0.0
+        tasks: dict[str, tuple[tasksets.Taskset, int]] = {}
+        speeds: dict[tuple[str, str], float] = {}
+        backbones: dict[str, Backbone] = {}
+        for group, name in self.missing():
+            if group.task not in tasks:
+                rows = tasksets.Taskset.read(self.data, task_of(group.task))
+                tasks[group.task] = rows, len(self.scored(rows))
+            rows, held = tasks[group.task]
+            if group.backbone not in backbones:
+                backbones[group.backbone] = load(group.backbone)
+            backbone, pair = backbones[group.backbone], (group.task, group.backbone)
+            if pair not in speeds:
+                speeds[pair] = seconds_a_row(rows.task, backbone, rows.rows[:SAMPLE])
+            classes = len(rows.task.labels)
+            labelled = len(rows.rows) if group.shots == "full" else classes * group.shots
+            method = self.grid.methods.get(name)
+            work = float(held + labelled)
+            if method is not None:
+                work = rows_read(
+                    method,
+                    backbone,
+                    labelled=labelled,
+                    pool=len(rows.rows) - labelled,
+                    scored=held,
+                    classes=classes,
+                )
+            whole += work * speeds[pair]
+        return whole
+
+    def scored(self, rows: tasksets.Taskset) -> tuple[Labeled, ...]:
+        """The rows that a cell is scored on."""
+        held = rows.test(self.grid.rows) if self.grid.on == "test" else rows.design
+        if not held:
+            raise DataError(
+                f"task `{rows.task.name}` has too few rows to set some aside for design",
+                "score its test rows, once everything is decided: --on test",
+            )
+        return held
+
+    def cell(
+        self,
+        group: Group,
+        name: str,
+        task: Task,
+        split: Split,
+        held: Sequence[Labeled],
+        backbone: Backbone,
+    ) -> Result:
+        """Train where there is something to train, then score."""
+        if name in REFERENCES:
+            model = REFERENCES[name](task, backbone, split.labeled)
+            return self.result(group, name, split, held, model)
+        method = self.grid.methods[name]
+        folder = self.out / "runs" / group.place / slug(name)
+        kept = Shared.of(
+            self.shared or self.out / "shared", task, split, method, backbone, group.seed
+        )
+        rounds = list(
+            train(
+                folder,
+                task,
+                split,
+                method,
+                backbone=backbone,
+                seed=group.seed,
+                on=self.on,
+                say=self.say,
+                teacher=lambda: kept.teacher(task, split, backbone=backbone, on=self.on),
+                annotate=kept.annotate,
+            )
+        )
+        whole = [round_ for round_ in rounds if round_.accepted or not round_.last]
+        best = [round_ for round_ in rounds if round_.accepted][-1]
+        scored = self.result(group, name, split, held, best.model)
+        by_round = [
+            scored.accuracy if round_ is best else self.accuracy(round_.model, held)
+            for round_ in whole
+        ]
+        return replace(
+            scored,
+            by_round=(*by_round, *[None] * (len(rounds) - len(whole))),
+            kept=best.number,
+            tuned=tuned(rounds),
+            total=rounds[0].figures["fit"][-1]["total"],
+            seconds=round(sum(r.figures["seconds"] for r in rounds) + kept.spared(rounds), 2),
+            threads=torch.get_num_threads(),
+            run=folder.relative_to(self.out).as_posix(),
+        )
+
+    def accuracy(self, model: Predictor, held: Sequence[Labeled]) -> float:
+        """Of one round."""
+        p, gold = answered(Watched(model, self.on), held)
+        return accuracy(p.argmax(1), gold)
+
+    def result(
+        self, group: Group, name: str, split: Split, held: Sequence[Labeled], model: Predictor
+    ) -> Result:
+        """The line of a cell, as far as one model tells it."""
+        p, gold = answered(Watched(model, self.on), held)
+        found = score(p, gold, model.labels)
+        known = {*map(gist, split.labeled), *map(gist, split.unlabeled)}
+        return Result(
+            task=group.task,
+            method=name,
+            recipe=self.recipe(name),
+            preset=self.grid.preset,
+            backbone=group.backbone,
+            shots=group.shots,
+            seed=group.seed,
+            on=self.grid.on,
+            rows=len(held),
+            accuracy=found["accuracy"],
+            macro_f1=found["macro_f1"],
+            f1={label: found[f"f1 {label}"] for label in model.labels},
+            calibration_error=found["calibration_error"],
+            bins=tuple(Bin(*each) for each in reliability(p, gold)),
+            also_in_train=sum(gist(row) in known for row in held),
+            version=version("selftrain"),
+        )
+
+
+def task_of(name: str) -> Task:
+    """A task by its name; a folder has the same name."""
+    from selftrain.task import find
+
+    return find(name)
+
+
+def tuned(rounds: Sequence[Round]) -> tuple[int, ...]:
+    """Parameters trained in the teacher, and in the last student there is."""
+    fits = [round_.figures["fit"][-1]["tuned"] for round_ in rounds if "fit" in round_.figures]
+    return (fits[0], fits[-1]) if len(fits) > 1 else (fits[0],)

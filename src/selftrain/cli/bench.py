@@ -1,0 +1,235 @@
+"""``selftrain bench``: methods beside each other, on many tasks and seeds."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from selftrain.cli import inputs, options
+from selftrain.cli.demo import seeds_of
+from selftrain.cli.fit import resumable
+from selftrain.cli.talk import Watch, say, show_json
+from selftrain.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from selftrain.bench import Bench, Grid
+    from selftrain.results import Result
+
+ENTRIES = {
+    "methods": list,
+    "tasks": list,
+    "backbones": list,
+    "seeds": list,
+    "shots": list,
+    "references": list,
+    "preset": str,
+    "rounds": int,
+    "rows": int,
+    "variant": list,
+}
+
+
+def bench(
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="A folder with a folder for each task.")
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where cells and runs go.")
+    ] = Path("runs/bench"),
+    grid: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A TOML file for all of this; flags go before it."),
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Once for each; see `selftrain methods`."),
+    ] = None,
+    task: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Once for each of the tasks.")
+    ] = None,
+    backbone: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Once for each: minilm, minilm-mlm, a folder, a hub name."
+        ),
+    ] = None,
+    seeds: Annotated[str | None, typer.Option(metavar="N,N,…", help="With commas.")] = None,
+    shots: Annotated[
+        list[str] | None, typer.Option(metavar="N", help="Labels a class, or full; once for each.")
+    ] = None,
+    preset: options.PresetName = None,
+    as_published: Annotated[
+        bool, typer.Option("--as-published", help="Baselines with their own published sizes.")
+    ] = False,
+    rounds: Annotated[
+        int | None, typer.Option(metavar="N", help="Of every method that has any.")
+    ] = None,
+    on_rows: Annotated[
+        str, typer.Option("--on", help="The rows scored at the end: test or design.")
+    ] = "test",
+    rows: Annotated[
+        int | None, typer.Option(metavar="N", help="At most so many test rows (2000).")
+    ] = None,
+    shared: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Teachers and first votes of an earlier grid."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what it would cost, and stop.")
+    ] = False,
+    device: options.Device = None,
+    threads: options.Threads = None,
+    as_json: options.Json = False,
+) -> None:
+    """Compare methods on tasks and seeds: each cell a run folder and a line of JSON.
+
+    A killed grid goes on where it stopped. `selftrain table` makes tables of its cells.
+    """
+    flags = {
+        "methods": method,
+        "tasks": task,
+        "backbones": backbone,
+        "seeds": seeds_of(seeds) if seeds else None,
+        "shots": shots,
+        "preset": "published" if as_published else preset,
+        "rounds": rounds,
+        "rows": rows,
+    }
+    asked = {**read_grid(grid), **{key: value for key, value in flags.items() if value is not None}}
+    if not data.is_dir():
+        raise ConfigError(
+            f"{data} is no folder", "selftrain bench DATA, with DATA/sst2/train.jsonl"
+        )
+    with Watch() as watch:
+        with watch.busy("loading"):
+            from selftrain.bench import Bench
+            from selftrain.config import Config
+
+            settings = Config(device=device, threads=threads)
+            machine = inputs.machine_of(settings, watch)
+            made = Bench(grid_of(asked, on_rows), data, out, shared, machine, say)
+        with watch.busy("estimating"):
+            said = estimate(made)
+        say(said)
+        found: list[Result] = []
+        if not dry_run:
+            with resumable(watch):
+                for result in made.run():
+                    say(line_of(result))
+                    found.append(result)
+            say(f"{len(found)} cells written: {out / 'cells.jsonl'}")
+    if as_json:
+        from dataclasses import asdict
+
+        show_json([asdict(result) for result in found])
+
+
+def read_grid(path: Path | None) -> dict[str, Any]:
+    """The file's entries, each checked for name and kind."""
+    if path is None:
+        return {}
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}", "--grid FILE.toml") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not TOML: {error}", 'methods = ["head-ft"]') from None
+    from selftrain.config import check_name
+
+    for name, value in table.items():
+        check_name(name, ENTRIES, str(path))
+        if type(value) is not ENTRIES[name]:
+            raise ConfigError(
+                f"{path}: `{name}` is {value!r}; expected a {ENTRIES[name].__name__}",
+                'tasks = ["sst2", "agnews"]',
+            )
+    return table
+
+
+def grid_of(asked: Mapping[str, Any], on_rows: str) -> Grid:
+    """What is to be compared, from plain entries."""
+    from dataclasses import replace
+
+    from selftrain.bench import SEEDS, Grid
+    from selftrain.config import method_of
+    from selftrain.recipes import DEFAULT, recipe
+    from selftrain.task import find
+
+    if on_rows not in ("test", "design"):
+        raise ConfigError(f"--on is {on_rows!r}; expected test or design", "--on design")
+    preset = asked.get("preset", "laptop")
+    chosen = {name: recipe(name, preset) for name in asked.get("methods", [DEFAULT])}
+    for variant in asked.get("variant", []):
+        label = variant.get("as")
+        if not isinstance(label, str) or "name" not in variant:
+            raise ConfigError(
+                "a variant needs the name of a recipe and one of its own",
+                'name = "upet-head-adapter", as = "upet-head-adapter-alpha-0.2-rank-topk"',
+            )
+        changes = {key: value for key, value in variant.items() if key != "as"}
+        chosen[label] = replace(method_of(changes, preset), name=label)
+    if "rounds" in asked:
+        chosen = {
+            name: replace(method, rounds=min(method.rounds, asked["rounds"]))
+            for name, method in chosen.items()
+        }
+    tasks = tuple(asked.get("tasks", ["sst2", "agnews"]))
+    for name in tasks:
+        find(name)
+    more = {"references": tuple(asked["references"])} if "references" in asked else {}
+    return Grid(
+        methods=chosen,
+        tasks=tasks,
+        backbones=tuple(asked.get("backbones", ["minilm"])),
+        seeds=tuple(asked.get("seeds", SEEDS)),
+        shots=tuple(shots_of(each) for each in asked.get("shots", [16])),
+        preset=preset,
+        on="test" if on_rows == "test" else "design",
+        rows=asked.get("rows", 2000),
+        **more,
+    )
+
+
+def shots_of(given: object) -> Any:
+    """Labels a class: a number, or all there are."""
+    if given == "full":
+        return given
+    if str(given).isdigit() and int(str(given)):
+        return int(str(given))
+    raise ConfigError(f"shots is {given!r}; expected a number above 0, or full", "--shots 16")
+
+
+def estimate(made: Bench) -> str:
+    """How many cells are to do, and about how long they take on this machine."""
+    missing = made.missing()
+    cells = f"{len(missing)} of {sum(len(made.names(g)) for g in made.grid.groups())} cells to do"
+    if not missing:
+        return cells
+    return f"{cells}: {spoken(made.seconds())} on this machine, as far as can be told"
+
+
+def spoken(seconds: float) -> str:
+    """A length of time as people say it.
+
+    >>> spoken(40), spoken(600), spoken(9000)
+    ('about a minute', 'about 10 minutes', 'about 2.5 hours')
+    """
+    if seconds < 90:
+        return "about a minute"
+    if seconds < 5400:
+        return f"about {seconds / 60:.0f} minutes"
+    return f"about {seconds / 3600:.1f} hours"
+
+
+def line_of(result: Result) -> str:
+    """One line for a finished cell."""
+    rounds = " → ".join("–" if each is None else f"{100 * each:.1f}" for each in result.by_round)
+    taken = "" if result.seconds is None else f"   {result.seconds:.0f} s"
+    scored = rounds or f"{100 * result.accuracy:.1f}"
+    place = f"{result.task}   {result.backbone}   {result.shots} shots   seed {result.seed}"
+    return f"{place}   {result.method}   {scored}{taken}"

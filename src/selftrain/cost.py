@@ -1,0 +1,65 @@
+"""What a method will cost before it starts: counted in rows read once, forward, without dropout."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+
+from selftrain.backbone import Backbone
+from selftrain.baselines import FrozenLogistic
+from selftrain.data import Example, Labeled
+from selftrain.method import Method, Tune
+from selftrain.pel import Full, Layers
+from selftrain.pel.seams import depth, top
+from selftrain.task import Task
+
+FULL, MODULE, DROPOUT = 3.0, 2.3, 1.2
+"""A row trained with all parameters, with a module alone, and read with dropout, in rows read."""
+
+
+def rows_read(
+    method: Method, backbone: Backbone, *, labelled: int, pool: int, scored: int, classes: int
+) -> float:
+    """A whole run and its closing evaluation, in rows read; an estimate."""
+    drawn = pool if method.pool == "all" else min(pool, method.pool)
+    whole = training(method.teacher, labelled, classes)
+    if method.adapt is not None:
+        whole += (FULL + 1) * method.adapt.steps * method.adapt.batch  # and its many words
+    for number in range(1, method.rounds + 1):
+        easy = method.select.size(drawn, number)
+        share = top_share(method.passes_in, backbone)
+        whole += drawn * (1 + DROPOUT * share * method.passes)
+        whole += sum(
+            training(how, labelled if how.only else easy, classes) for how in method.student
+        )
+    return whole + scored * (method.rounds + 1)
+
+
+def training(how: Tune, rows: int, classes: int) -> float:
+    """One fit, in rows read."""
+    steps = how.steps or (how.epochs or 0) * math.ceil(rows / how.batch)
+    batch = float(how.batch)
+    if how.contrast is not None:
+        batch += classes * how.contrast.negatives
+    if how.smooth is not None:
+        batch *= 2
+    start = rows if how.head_start == "regression" else 0
+    once = FULL if isinstance(how.changes, Full) else MODULE
+    agreeing = 0.0 if how.reweigh is None else (1 - how.reweigh.after) * (once + 2)
+    return start + steps * batch * (once + agreeing)
+
+
+def top_share(layers: Layers, backbone: Backbone) -> float:
+    """The share of the layers in which passes differ."""
+    count = depth(backbone.encoder, backbone.family)
+    return top(layers, backbone.family, count) / count
+
+
+def seconds_a_row(task: Task, backbone: Backbone, rows: Sequence[Labeled]) -> float:
+    """How long one row takes here, measured on some."""
+    model = FrozenLogistic(task, backbone, rows)
+    examples: list[Example] = [row.example for row in rows]
+    started = time.perf_counter()
+    model.embed(examples)
+    return (time.perf_counter() - started) / len(examples)

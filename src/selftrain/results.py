@@ -1,0 +1,139 @@
+"""One cell of a comparison: a method on a task with one seed, as a line of JSON.
+
+``selftrain bench`` writes a line for each finished cell; tables, figures and tests of "better than"
+read them and nothing else. A file may come from anyone: a line that is not one of ours is an error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
+
+from selftrain.errors import DataError
+
+FORMAT = 1
+LARGEST = 64 * 2**20  # bytes of a file of cells: some hundred thousand of them
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Shots = Annotated[int, Field(ge=1)] | Literal["full"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Answers given with about the same confidence, and how many of them were right."""
+
+    rows: Annotated[int, Field(ge=1)]
+    confidence: Share
+    accuracy: Share
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one method reached on one task with one seed. Scores are shares from 0 to 1."""
+
+    task: str
+    method: str
+    """Its name in the comparison: a recipe, a reference, or a recipe with something changed."""
+    recipe: str
+    """A hash of all that the method decides: cells are put together only where it is the same."""
+    preset: str
+    backbone: str
+    shots: Shots
+    """Labelled rows of each class."""
+    seed: int
+    on: Literal["test", "design"]
+    rows: Annotated[int, Field(ge=1)]
+    """How many rows were scored."""
+    accuracy: Share
+    """Of the round that was kept."""
+    macro_f1: Share
+    f1: dict[str, Share]
+    """By class."""
+    calibration_error: Share
+    bins: tuple[Bin, ...] = ()
+    by_round: tuple[Share | None, ...] = ()
+    """Accuracy of the teacher and of each round; None where a round has no model."""
+    kept: int = 0
+    """The round that was kept."""
+    tuned: tuple[int, ...] = ()
+    """Parameters trained in the teacher, then in a student; without rounds, the teacher's alone."""
+    total: int | None = None
+    """Parameters of the last model, frozen ones too."""
+    seconds: FiniteFloat | None = None
+    """Training and annotating, added up over the rounds; None for a reference."""
+    threads: int | None = None
+    also_in_train: int = 0
+    """Scored rows whose text is also labelled or in the pool."""
+    run: str | None = None
+    """The run folder, seen from the file of cells; None for a reference."""
+    version: str = ""
+    format: int = FORMAT
+
+    @property
+    def key(self) -> tuple[str, str, str, str, Shots, int, str]:
+        """What makes it this cell and no other."""
+        return (
+            self.task,
+            self.method,
+            self.recipe,
+            self.backbone,
+            self.shots,
+            self.seed,
+            self.on,
+        )
+
+
+def append(path: Path, result: Result) -> None:
+    """One more line, on disk when this returns; half a line that a kill left is taken off first."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    line = json.dumps(asdict(result), allow_nan=False) + "\n"
+    with path.open("a+b") as file:
+        file.seek(0)
+        file.truncate(file.read().rfind(b"\n") + 1)
+        file.write(line.encode())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read(path: Path) -> list[Result]:
+    """Every cell of a file, in order; where one stands twice, the later one counts."""
+    found: dict[object, Result] = {}
+    for result in _lines(path):
+        found.pop(result.key, None)
+        found[result.key] = result
+    return list(found.values())
+
+
+def _lines(path: Path) -> Iterator[Result]:
+    try:
+        if path.stat().st_size > LARGEST:
+            raise DataError(f"{path} has more than {LARGEST:,} bytes: no file of cells")
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"cannot read {path}: {error}", "selftrain bench writes one") from None
+    kind = TypeAdapter(Result)
+    whole = text[: text.rfind("\n") + 1]  # what stands after the last line break is not whole
+    for number, line in enumerate(whole.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            result = kind.validate_json(line)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"])) or "the line"
+            raise DataError(
+                f"{path}, line {number}: {place}: {first['msg']}",
+                "selftrain bench writes such files",
+            ) from None
+        if result.format != FORMAT:
+            raise DataError(
+                f"{path}, line {number} has format {result.format}; "
+                f"this version reads format {FORMAT}"
+            )
+        yield result

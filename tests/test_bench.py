@@ -1,0 +1,337 @@
+"""A grid of cells: what is computed, what is shared, and what a killed grid goes on with."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from by_hand import MACHINE, METHOD, STUDENT
+from command import config, sentences
+from command import selftrain as command
+from selftrain import bench, results, runs, tasksets
+from selftrain.bench import Bench, Grid, Group
+from selftrain.experiment import train
+from selftrain.loop import drawn
+from selftrain.losses import CrossEntropy
+from selftrain.recipes import recipe
+from selftrain.results import Result
+from selftrain.shared import Shared, read_votes
+from selftrain.task import find
+
+LABELS = {"good": "positive", "bad": "negative"}
+FT = replace(METHOD, name="ft", student=(), rounds=0)
+ST = replace(METHOD, name="st", student=(replace(STUDENT, loss=CrossEntropy(), contrast=None),))
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch) -> Path:
+    """A folder with one small task, and few rows set aside for design."""
+    monkeypatch.setattr(tasksets, "DESIGN", 20)
+    folder = tmp_path / "data" / "sst2"
+    folder.mkdir(parents=True)
+    for part, count, first in (("train", 100, 0), ("test", 30, 500)):
+        lines = [
+            json.dumps({"text": text, "label": LABELS[label]})
+            for text, label in sentences(count, first)
+        ]
+        (folder / f"{part}.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
+    return folder.parent
+
+
+@pytest.fixture
+def made(data, tmp_path, tiny_folder):
+    """A bench of two methods and two seeds on the tiny task."""
+
+    def make(out="out", **more) -> Bench:
+        given = {
+            "methods": {"upet": METHOD, "st": ST, "ft": FT},
+            "tasks": ("sst2",),
+            "backbones": (str(tiny_folder("bert")),),
+            "seeds": (12, 21),
+            "shots": (4,),
+            **more,
+        }
+        return Bench(Grid(**given), data, tmp_path / out, on=MACHINE)
+
+    return make
+
+
+def test_each_cell_is_a_run_folder_and_a_line(made):
+    found = list(made().run())
+    assert len(found) == 2 * (2 + 3)  # seeds x (majority and frozen-lr, three methods)
+    assert results.read(made().out / "cells.jsonl") == found
+    for result in found:
+        if result.run is None:
+            assert result.method in ("majority", "frozen-lr")
+            continue
+        folder = made().out / result.run
+        assert runs.read_manifest(folder).seed == result.seed
+        assert len(result.by_round) == len(runs.history(folder))
+        assert result.by_round[result.kept] == result.accuracy
+        assert result.rows == 30
+        assert result.seconds > 0
+
+
+def test_a_finished_grid_computes_nothing(made, monkeypatch):
+    list(made().run())
+    monkeypatch.setattr(bench, "train", None)
+    assert made().missing() == []
+    assert list(made().run()) == []
+
+
+def test_a_grid_goes_on_where_it_was_stopped(made):
+    whole = list(made("whole").run())
+    first = made("parts").run()
+    begun = [next(first) for _ in range(4)]
+    first.close()
+    rest = list(made("parts").run())
+    told = [replace(result, seconds=None) for result in begun + rest]
+    assert told == [replace(result, seconds=None) for result in whole]
+
+
+def test_another_method_under_the_same_name_is_another_cell(made):
+    list(made().run())
+    changed = {"upet": replace(METHOD, passes=2), "st": ST, "ft": FT}
+    assert {name for _, name in made(methods=changed).missing()} == {"upet"}
+
+
+def test_a_shared_teacher_and_shared_votes_change_no_bit(made):
+    """The same method beside others, and by itself in a folder of its own."""
+    here = made(seeds=(12,), references=())
+    list(here.run())
+    alone = made("alone", seeds=(12,), references=(), methods={"upet": METHOD})
+    (group,) = alone.grid.groups()
+    rows = tasksets.Taskset.read(alone.data, find("sst2"))
+    backbone = bench.load(group.backbone)
+    split = rows.split(group.shots, group.seed)
+    by_itself = list(
+        train(
+            alone.out / "run",
+            rows.task,
+            split,
+            METHOD,
+            backbone=backbone,
+            seed=group.seed,
+            on=MACHINE,
+        )
+    )
+    folder = here.out / "runs" / group.place / "upet"
+    for round_ in by_itself:
+        beside = runs.load(folder, round_.number, backbone=group.backbone).state()
+        mine = round_.model.state()
+        assert all(torch.equal(mine[name], beside[name]) for name in mine)
+
+
+def test_methods_of_one_teacher_train_it_once(made, monkeypatch):
+    here = made(seeds=(12,), references=())
+    list(here.run())
+    assert len(list((here.out / "shared" / "teachers").iterdir())) == 1
+    # upet and st have the same pool and passes, so they have the same first votes
+    assert len(list((here.out / "shared" / "votes").iterdir())) == 1
+
+
+def test_another_teacher_is_not_shared(made):
+    other = replace(METHOD, name="other", teacher=replace(METHOD.teacher, rate=1e-3))
+    here = made(seeds=(12,), references=(), methods={"upet": METHOD, "other": other})
+    list(here.run())
+    assert len(list((here.out / "shared" / "teachers").iterdir())) == 2
+    assert len(list((here.out / "shared" / "votes").iterdir())) == 2
+
+
+def test_votes_of_other_rows_or_damaged_ones_are_not_taken(made, data):
+    here = made(seeds=(12,), references=(), methods={"upet": METHOD})
+    list(here.run())
+    (path,) = (here.out / "shared" / "votes").iterdir()
+    rows = tasksets.Taskset.read(data, find("sst2"))
+    split = rows.split(4, 12)
+    pool = drawn(split, METHOD, 1, 12)
+    assert read_votes(path, pool, 2) is not None
+    assert read_votes(path, pool[::-1], 2) is None
+    assert read_votes(path, pool, 3) is None
+    path.write_bytes(path.read_bytes()[:-9])
+    assert read_votes(path, pool, 2) is None
+
+
+def test_the_time_of_shared_votes_is_counted(made, monkeypatch):
+    here = made(seeds=(12,), references=(), methods={"upet": METHOD, "st": ST})
+    monkeypatch.setattr(Shared, "spared", lambda self, rounds: 1000.0)
+    assert all(result.seconds > 1000 for result in here.run())
+
+
+# ── who competes ─────────────────────────────────────────────────────────────────────────────
+
+
+def names(grid: Grid, group: Group) -> list[str]:
+    return Bench(grid, Path(), Path()).names(group)
+
+
+def test_what_cannot_be_is_left_out():
+    methods = {name: recipe(name) for name in ("head-ft", "prompt-ft", "upet-head-adapter")}
+    grid = Grid(methods, ("sst2", "rte"))
+    assert names(grid, Group("sst2", "minilm", 16, 12)) == [
+        "majority",
+        "frozen-lr",
+        "head-ft",
+        "upet-head-adapter",
+    ]
+    assert "frozen-lr-apart" in names(grid, Group("rte", "minilm", 16, 12))
+    assert "prompt-ft" in names(grid, Group("sst2", "minilm-mlm", 16, 12))
+
+
+def test_all_labels_leave_no_pool_to_train_on(made):
+    here = made(shots=("full",), seeds=(12,))
+    assert [result.method for result in here.run()] == ["majority", "frozen-lr", "ft"]
+
+
+def test_design_rows_and_test_rows_are_different_cells(made):
+    here, there = made(seeds=(12,), methods={}), made(seeds=(12,), methods={}, on="design")
+    assert [result.rows for result in here.run()] == [30, 30]
+    assert [result.rows for result in there.run()] == [20, 20]
+    assert len(results.read(here.out / "cells.jsonl")) == 4
+
+
+def test_the_rows_scored_are_the_same_for_every_seed(data):
+    rows = tasksets.Taskset.read(data, find("sst2"))
+    assert rows.test(10) == rows.test()[:10]
+    held = {row.example.uid for row in rows.design}
+    for seed in (1, 2):
+        split = rows.split(4, seed)
+        assert not held & {row.example.uid for row in split.labeled}
+        assert not held & {example.uid for example in split.unlabeled}
+
+
+# ── lines ────────────────────────────────────────────────────────────────────────────────────
+
+LINE = Result(
+    task="sst2",
+    method="upet",
+    recipe="abc",
+    preset="laptop",
+    backbone="minilm",
+    shots=16,
+    seed=12,
+    on="test",
+    rows=10,
+    accuracy=0.5,
+    macro_f1=0.5,
+    f1={"a": 0.5},
+    calibration_error=0.1,
+)
+
+
+def test_a_line_comes_back_as_it_was(tmp_path):
+    results.append(tmp_path / "x" / "cells.jsonl", LINE)
+    results.append(tmp_path / "x" / "cells.jsonl", replace(LINE, seed=21, shots="full"))
+    read = results.read(tmp_path / "x" / "cells.jsonl")
+    assert read == [LINE, replace(LINE, seed=21, shots="full")]
+
+
+def test_the_later_of_two_lines_counts(tmp_path):
+    for score in (0.5, 0.7):
+        results.append(tmp_path / "cells.jsonl", replace(LINE, accuracy=score))
+    (only,) = results.read(tmp_path / "cells.jsonl")
+    assert only.accuracy == 0.7
+
+
+def test_half_a_line_is_no_line_and_the_next_one_is_whole(tmp_path):
+    path = tmp_path / "cells.jsonl"
+    results.append(path, LINE)
+    path.write_bytes(path.read_bytes() + b'{"task": "ss')
+    assert results.read(path) == [LINE]
+    results.append(path, replace(LINE, seed=21))
+    assert [result.seed for result in results.read(path)] == [12, 21]
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"accuracy": 1.5}, "accuracy"),
+        ({"seed": "x"}, "seed"),
+        ({"format": 2}, "format"),
+        ({"shots": 0}, "shots"),
+        ({"rows": -1}, "rows"),
+    ],
+)
+def test_a_line_of_a_stranger_is_checked(tmp_path, change, named):
+    results.append(tmp_path / "cells.jsonl", LINE)
+    plain = json.loads((tmp_path / "cells.jsonl").read_text())
+    (tmp_path / "cells.jsonl").write_text(json.dumps(plain | change) + "\n")
+    with pytest.raises(results.DataError, match=named):
+        results.read(tmp_path / "cells.jsonl")
+
+
+# ── the command ──────────────────────────────────────────────────────────────────────────────
+
+GRID = """\
+tasks = ["sst2"]
+seeds = [12]
+shots = [4]
+references = ["majority"]
+methods = []
+
+[[variant]]
+name = "upet-head-adapter"
+as = "mine"
+"""
+
+
+def write_grid(folder: Path, more: str = "") -> Path:
+    path = folder / "grid.toml"
+    changes = config().replace("method.", "") + "student.head_start = 'random'\n" + more
+    path.write_text(GRID + changes, "utf-8")
+    return path
+
+
+def test_the_command_writes_cells_and_goes_on(data, tmp_path, tiny_folder):
+    grid, out = write_grid(tmp_path), tmp_path / "out"
+    line = f"bench {data} -o {out} --grid {grid} --backbone {tiny_folder('bert')} --threads 1"
+    first = command(line)
+    assert first.code == 0, first.err
+    assert "2 of 2 cells to do" in first.err
+    assert "2 cells written" in first.err
+    assert first.out == ""
+    again = command(line + " --json")
+    assert "0 of 2 cells to do" in again.err
+    assert json.loads(again.out) == []
+    assert [result.method for result in results.read(out / "cells.jsonl")] == ["majority", "mine"]
+
+
+def test_a_dry_run_says_the_cost_and_writes_nothing(data, tmp_path, tiny_folder):
+    out = tmp_path / "out"
+    said = command(
+        f"bench {data} -o {out} --task sst2 --seeds 12 --shots 4 --dry-run "
+        f"--backbone {tiny_folder('bert')} --threads 1"
+    )
+    assert said.code == 0, said.err
+    assert "3 of 3 cells to do: about" in said.err
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "problem"),
+    [
+        ("--method uts", "there is no method `uts`"),
+        ("--task sst3", "task `sst3` is neither known nor a file"),
+        ("--shots none", "shots is 'none'"),
+        ("--on all", "--on is 'all'"),
+        ("--seeds a", "--seeds is 'a'"),
+        ("--preset huge", "there is no preset `huge`"),
+        ("--grid nowhere.toml", "cannot read nowhere.toml"),
+    ],
+)
+def test_a_wrong_flag_is_named(data, tmp_path, flags, problem):
+    said = command(f"bench {data} -o {tmp_path / 'out'} {flags}")
+    assert (said.code, problem in said.err) == (1, True), said.err
+    assert "hint: " in said.err
+
+
+def test_a_task_without_its_folder_is_named(data, tmp_path, tiny_folder):
+    said = command(
+        f"bench {data} -o {tmp_path / 'out'} --task rte --backbone {tiny_folder('bert')}"
+    )
+    assert said.code == 1
+    assert "has no train file" in said.err

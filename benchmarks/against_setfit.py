@@ -17,14 +17,15 @@ import tempfile
 import time
 from pathlib import Path
 
-import folders
+from cuts import SEEDS, SHOTS, TEST
 
 from selftrain import task as tasks
-from selftrain.backbone import _minilm, load
+from selftrain.backbone import load, minilm_folder
 from selftrain.evaluate import evaluate
 from selftrain.loop import self_train
 from selftrain.machine import Machine
 from selftrain.recipes import LAPTOP
+from selftrain.tasksets import Taskset
 
 
 def main() -> None:
@@ -32,7 +33,7 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--python", required=True, help="of an environment with setfit==1.2.0")
     parser.add_argument("--task", nargs="+", default=["sst2", "agnews"])
-    parser.add_argument("--seeds", nargs="+", type=int, default=list(folders.SEEDS))
+    parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
     parser.add_argument("--test", action="store_true")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/setfit.jsonl"))
@@ -41,12 +42,12 @@ def main() -> None:
     done = finished(options.out)
     for name in options.task:
         task = tasks.find(name)
-        rows, design = folders.train_rows(options.data, task)
-        held = folders.test_rows(options.data, task) if options.test else design
+        cut = Taskset.read(options.data, task)
+        held = cut.test(TEST) if options.test else cut.design
         for seed in options.seeds:
             if (name, seed, options.test) in done:
                 continue
-            split = folders.few_shot(rows, design, seed)
+            split = cut.split(SHOTS, seed)
             theirs = setfit(options, task.labels, split.labeled, held, seed)
             models, ends = [], []
             started = time.perf_counter()
@@ -75,7 +76,7 @@ def setfit(options, classes, labelled, held, seed) -> tuple[float, float]:
     """Its seconds of training, and its accuracy."""
     with tempfile.TemporaryDirectory() as place:
         job = {
-            "model": str(_minilm()),
+            "model": str(minilm_folder()),
             "classes": list(classes),
             "texts": [row.example.text for row in labelled],
             "labels": [row.label for row in labelled],

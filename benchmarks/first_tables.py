@@ -1,139 +1,64 @@
-"""The first tables: UPET beside its teacher and the references, on tasks read from a folder.
+"""The first tables, from cells: UPET with an adapter, its teacher, its rounds and the references.
 
-    python benchmarks/first_tables.py DATA --task agnews --student head@minilm
+    selftrain bench DATA -o runs/paper --grid benchmarks/paper/first.toml
+    python benchmarks/first_tables.py runs/paper/cells.jsonl
 
-DATA and its cuts are those of folders.py; the test rows are read by the closing `evaluate`
-alone, and only without --design. One JSON line for each task, student and seed is appended to
---out; a line that is there is not computed again, and a killed run goes on
-from its last whole round.
+One table for each task and student, with every seed: the teacher and the rounds are those of one
+run, so a round can be laid beside the teacher it began with.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
-import time
 from pathlib import Path
+from statistics import fmean
 
-import folders
+from selftrain import results
+from selftrain.report import markdown
+from selftrain.results import Result
 
-from selftrain import task as tasks
-from selftrain.backbone import load
-from selftrain.data import gist
-from selftrain.experiment import cells, train
-from selftrain.machine import Machine
-from selftrain.method import Method, to_plain
-from selftrain.recipes import recipe
-from selftrain.report import line_of, markdown
-
-SEEDS = folders.SEEDS
+REFERENCES = {"majority": "majority", "frozen-lr": "frozen encoder + logistic regression"}
+STUDENTS = ("upet-head-adapter", "upet-prompt-adapter")
 
 
 def main() -> None:
-    options = arguments()
-    done = finished(options.out)
-    for student in options.student:
-        reads, _, name = student.partition("@")
-        backbone = load(name)
-        method = recipe(f"upet-{reads}-adapter")
-        for task in options.task:
-            about = tasks.find(task)
-            rows, design = folders.train_rows(options.data, about)
-            for seed in options.seeds:
-                key = (task, student, seed, options.design, fingerprint(method))
-                if key in done:
-                    continue
-                split = folders.few_shot(rows, design, seed)
-                started = time.perf_counter()
-                rounds = []
-                for round_ in train(
-                    options.work / task / student / str(seed),
-                    about,
-                    split,
-                    method,
-                    backbone=backbone,
-                    seed=seed,
-                    on=Machine(threads=options.threads),
-                ):
-                    print(task, student, seed, line_of(round_, method.rounds), flush=True)
-                    rounds.append(round_)
-                seconds = time.perf_counter() - started
-                held = design if options.design else folders.test_rows(options.data, about)
-                known = set(map(gist, [*split.labeled, *split.unlabeled]))
-                found = {
-                    cell.system: cell.accuracy
-                    for cell in cells(rounds, about, split, held, backbone=backbone, seed=seed)
-                }
-                line = {
-                    "task": task,
-                    "student": student,
-                    "seed": seed,
-                    "design": options.design,
-                    "method": fingerprint(method),
-                    "threads": options.threads,
-                    "also in train": len(known & set(map(gist, held))),
-                    "rows": len(held),
-                    "seconds": round(seconds, 1),
-                    "accuracy": found,
-                }
-                with options.out.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(line) + "\n")
-                print(json.dumps(line), flush=True)
-    show(options.out)
-
-
-def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--task", nargs="+", default=["agnews", "sst2"])
-    parser.add_argument(
-        "--student",
-        nargs="+",
-        default=["head@minilm", "head@minilm-mlm", "prompt@minilm-mlm"],
-        help="head or prompt, @, backbone",
-    )
-    parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
-    parser.add_argument("--design", action="store_true", help="score the design rows, not test")
-    parser.add_argument("--threads", type=int, help="of torch")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/first_tables.jsonl"))
-    parser.add_argument("--work", type=Path, default=Path("runs/first_tables"))
-    return parser.parse_args()
+    parser.add_argument("cells", type=Path)
+    parser.add_argument("--on", choices=("test", "design"), default="test")
+    options = parser.parse_args()
+    cells = [cell for cell in results.read(options.cells) if cell.on == options.on]
+    places = dict.fromkeys((cell.task, cell.backbone) for cell in cells)
+    for task, backbone in places:
+        here = [cell for cell in cells if (cell.task, cell.backbone) == (task, backbone)]
+        for student in STUDENTS:
+            mine = [cell for cell in here if cell.method == student]
+            if mine:
+                print(table([cell for cell in here if cell.method in REFERENCES], mine), end="\n\n")
 
 
-def fingerprint(method: Method) -> str:
-    """A changed recipe is another cell: its lines are never mixed with the old one's."""
-    return hashlib.sha256(json.dumps(to_plain(method), sort_keys=True).encode()).hexdigest()[:12]
-
-
-def finished(out: Path) -> set[tuple[object, ...]]:
-    names = ("task", "student", "seed", "design", "method")
-    return {tuple(line[name] for name in names) for line in lines(out)}
-
-
-def lines(out: Path) -> list[dict]:
-    if not out.exists():
-        return []
-    return [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
-
-
-def show(out: Path) -> None:
-    """The tables so far, as Markdown."""
-    every = lines(out)
-    names = ("task", "student", "design", "method")
-    for wanted in sorted({tuple(x[name] for name in names) for x in every}):
-        task, student, design, method = wanted
-        mine = [x for x in every if tuple(x[name] for name in names) == wanted]
-        mine.sort(key=lambda x: SEEDS.index(x["seed"]) if x["seed"] in SEEDS else x["seed"])
-        systems = dict.fromkeys(name for x in mine for name in x["accuracy"])
-        timed = [x["seconds"] for x in mine if "seconds" in x]  # a halted run has no honest time
-        seconds = sum(timed) / max(1, len(timed))
-        print(
-            f"\n{task}, {student}, {mine[0]['rows']} {'design' if design else 'test'} rows, "
-            f"{seconds:.0f} s a run, method {method}\n"
-        )
-        scores = {name: {x["seed"]: x["accuracy"].get(name) for x in mine} for name in systems}
-        print(markdown(scores, [x["seed"] for x in mine]))
+def table(references: list[Result], mine: list[Result]) -> str:
+    """The rows of one student, and how often its end is above its teacher and the regression."""
+    seeds = [cell.seed for cell in mine]
+    scores: dict[str, dict[int, float | None]] = {}
+    for cell in references:
+        if cell.seed in seeds:
+            scores.setdefault(REFERENCES[cell.method], {})[cell.seed] = cell.accuracy
+    for cell in mine:
+        for number, score in enumerate(cell.by_round):
+            name = f"round {number}" if number else "teacher"
+            scores.setdefault(name, {})[cell.seed] = score
+        scores.setdefault("kept", {})[cell.seed] = cell.accuracy
+    scores["kept"] = scores.pop("kept")  # last, however many rounds each seed has
+    first = mine[0]
+    notes = [
+        f"{first.task}, {first.method} on {first.backbone}, {first.shots} labels a class, "
+        f"preset {first.preset}, {first.rows} {first.on} rows"
+    ]
+    for name in ("teacher", REFERENCES["frozen-lr"]):
+        gains = [cell.accuracy - scores[name][cell.seed] for cell in mine]
+        above = sum(gain > 0 for gain in gains)
+        notes.append(f"kept - {name}: {100 * fmean(gains):+.1f}, above in {above} of {len(gains)}")
+    return "\n".join([*notes, "", markdown(scores, seeds)])
 
 
 if __name__ == "__main__":

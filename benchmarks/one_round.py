@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import folders
+from cuts import SHOTS
 
 from selftrain import demo
 from selftrain import task as tasks
@@ -34,6 +34,7 @@ from selftrain.method import Method
 from selftrain.pel import Adapter
 from selftrain.recipes import recipe
 from selftrain.seeds import child
+from selftrain.tasksets import Taskset
 
 
 def variants(method: Method) -> dict[str, Method]:
@@ -138,10 +139,10 @@ def splits(
         return
     for name in options.task:
         task = tasks.find(name)
-        rows, design = folders.train_rows(options.data, task)
-        truth = {row.example.uid: row.label for row in rows}
+        cut = Taskset.read(options.data, task)
+        truth = {row.example.uid: row.label for row in cut.rows}
         for seed in options.seeds:
-            yield task, seed, folders.few_shot(rows, design, seed), design, truth
+            yield task, seed, cut.split(SHOTS, seed), cut.design, truth
 
 
 def finished(out: Path) -> set[tuple[str | int, ...]]:

@@ -14,8 +14,8 @@ import json
 import time
 from pathlib import Path
 
-import folders
 import numpy as np
+from cuts import SEEDS, SHOTS, TEST
 from sklearn.linear_model import LogisticRegression
 from sklearn.semi_supervised import SelfTrainingClassifier
 
@@ -26,13 +26,14 @@ from selftrain.loop import drawn
 from selftrain.machine import Machine
 from selftrain.pel import Adapter
 from selftrain.recipes import LAPTOP
+from selftrain.tasksets import Taskset
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
     parser.add_argument("--task", nargs="+", default=["sst2", "agnews"])
-    parser.add_argument("--seeds", nargs="+", type=int, default=list(folders.SEEDS))
+    parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
     parser.add_argument("--test", action="store_true")
     parser.add_argument("--threads", type=int)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/references.jsonl"))
@@ -46,11 +47,11 @@ def main() -> None:
         def vectors(examples, reader=reader) -> np.ndarray:
             return reader.read(list(examples)).features.numpy()
 
-        rows, design = folders.train_rows(options.data, task)
-        held = folders.test_rows(options.data, task) if options.test else design
+        cut = Taskset.read(options.data, task)
+        held = cut.test(TEST) if options.test else cut.design
         asked, answer = vectors([row.example for row in held]), [row.label for row in held]
         for seed in options.seeds:
-            split = folders.few_shot(rows, design, seed)
+            split = cut.split(SHOTS, seed)
             labels = np.array([row.label for row in split.labeled])
             started = time.perf_counter()
             known = vectors([row.example for row in split.labeled])

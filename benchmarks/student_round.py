@@ -17,8 +17,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import folders
 import torch
+from cuts import SHOTS
 
 from selftrain import task as tasks
 from selftrain.backbone import load
@@ -29,6 +29,7 @@ from selftrain.fit import fit
 from selftrain.machine import Machine
 from selftrain.pel import Adapter, Full
 from selftrain.recipes import LAPTOP
+from selftrain.tasksets import Taskset
 
 EASY = HARD = 512
 EPOCHS = 5
@@ -46,10 +47,10 @@ def main() -> None:
     how = replace(LAPTOP.student[0], steps=None, epochs=EPOCHS)
     for name in options.task:
         task = tasks.find(name)
-        rows, design = folders.train_rows(options.data, task)
-        gold = folders.few_shot(rows, design, 12).labeled
+        cut = Taskset.read(options.data, task)
+        gold = cut.split(SHOTS, 12).labeled
         few = {row.example.uid for row in gold}
-        rest = [row for row in rows if row.example.uid not in few][: EASY + HARD]
+        rest = [row for row in cut.rows if row.example.uid not in few][: EASY + HARD]
         lesson = Lesson(gold=gold, easy=tuple(rest[:EASY]), hard=tuple(rest[EASY:]))
         systems = {
             "full": Full(),

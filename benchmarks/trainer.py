@@ -18,8 +18,8 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
-import folders
 import torch
+from cuts import SHOTS
 from transformers import (
     AutoModelForSequenceClassification,
     AutoTokenizer,
@@ -29,7 +29,7 @@ from transformers import (
 )
 
 from selftrain import task as tasks
-from selftrain.backbone import _minilm, load
+from selftrain.backbone import load, minilm_folder
 from selftrain.data import Labeled, Lesson
 from selftrain.evaluate import evaluate
 from selftrain.fit import fit
@@ -37,6 +37,7 @@ from selftrain.loop import fresh
 from selftrain.machine import Machine
 from selftrain.recipes import LAPTOP
 from selftrain.task import Task
+from selftrain.tasksets import Taskset
 
 HOW = replace(LAPTOP.teacher, head_start="random")
 
@@ -53,16 +54,16 @@ def main() -> None:
     on.accelerator()
     for name in options.task:
         task = tasks.find(name)
-        rows, design = folders.train_rows(options.data, task)
-        gold = folders.few_shot(rows, design, 12).labeled
+        cut = Taskset.read(options.data, task)
+        gold = cut.split(SHOTS, 12).labeled
         ours, theirs, scores = [], [], {}
         for turn in range(options.repeat):
             model = fresh(task, HOW, backbone, seed=turn)
             started = time.perf_counter()
             fit(model, Lesson(gold=gold), HOW, seed=turn, on=on)
             ours.append(time.perf_counter() - started)
-            scores["ours"] = evaluate(model, design)["accuracy"]
-            taken, right = trainer(task, gold, design, seed=turn, on=on)
+            scores["ours"] = evaluate(model, cut.design)["accuracy"]
+            taken, right = trainer(task, gold, list(cut.design), seed=turn, on=on)
             theirs.append(taken)
             scores["Trainer"] = right
         line = {
@@ -80,7 +81,7 @@ def trainer(
     task: Task, gold: tuple[Labeled, ...], design: list[Labeled], *, seed: int, on: Machine
 ) -> tuple[float, float]:
     """Seconds of training, and accuracy afterwards."""
-    folder = _minilm()
+    folder = minilm_folder()
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=len(task.labels))
 

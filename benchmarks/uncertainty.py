@@ -17,8 +17,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import folders
 import torch
+from cuts import SEEDS, SHOTS
 
 from selftrain import task as tasks
 from selftrain.annotate import annotate
@@ -32,6 +32,7 @@ from selftrain.metrics import error_detection_area, spread
 from selftrain.recipes import LAPTOP
 from selftrain.scores import certainty, confidence, joined, pseudo_label
 from selftrain.seeds import child
+from selftrain.tasksets import Taskset
 
 LAYERS = {"all": None, "top 3": 3, "top 2": 2, "top 1": 1}
 
@@ -40,7 +41,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
     parser.add_argument("--task", nargs="+", default=["sst2", "agnews"])
-    parser.add_argument("--seeds", nargs="+", type=int, default=list(folders.SEEDS))
+    parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
     parser.add_argument("--passes", nargs="+", type=int, default=[4, 20])
     parser.add_argument("--pool", type=int, default=1024)
     parser.add_argument("--threads", type=int)
@@ -50,12 +51,12 @@ def main() -> None:
     method = replace(LAPTOP, pool=options.pool)
     for name in options.task:
         task = tasks.find(name)
-        rows, design = folders.train_rows(options.data, task)
-        truth = {row.example.uid: task.labels.index(row.label) for row in rows}
+        cut = Taskset.read(options.data, task)
+        truth = {row.example.uid: task.labels.index(row.label) for row in cut.rows}
         for seed in options.seeds:
             if done(options.out, name, seed):
                 continue
-            split = folders.few_shot(rows, design, seed)
+            split = cut.split(SHOTS, seed)
             teacher = fresh(task, method.teacher, backbone, child(seed, "teacher"))
             how = method.teacher
             fit(teacher, Lesson(gold=split.labeled), how, seed=child(seed, "fit", 0), on=on)

@@ -17,8 +17,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import folders
 import plain
+from cuts import SHOTS
 
 from selftrain import task as tasks
 from selftrain.backbone import load
@@ -27,6 +27,7 @@ from selftrain.evaluate import evaluate
 from selftrain.loop import self_train
 from selftrain.machine import Machine
 from selftrain.recipes import LAPTOP
+from selftrain.tasksets import Taskset
 
 
 def main() -> None:
@@ -45,8 +46,8 @@ def main() -> None:
     method = replace(LAPTOP, rounds=1, pool=options.pool, converged=0)
     for name in options.task:
         task = tasks.find(name)
-        rows, design = folders.train_rows(options.data, task)
-        split = folders.few_shot(rows, design, options.seed)
+        cut = Taskset.read(options.data, task)
+        split = cut.split(SHOTS, options.seed)
         what = {"task": task, "split": split, "method": method, "seed": options.seed}
 
         def ours(what=what) -> Classifier:
@@ -67,7 +68,7 @@ def main() -> None:
                 started = time.perf_counter()
                 model = systems[system]()
                 seconds[system] = round(time.perf_counter() - started, 1)
-                accuracy[system] = evaluate(model, design)["accuracy"]
+                accuracy[system] = evaluate(model, cut.design)["accuracy"]
                 print(name, system, seconds[system], accuracy[system], flush=True)
             line = {
                 "task": name,

@@ -162,6 +162,14 @@ def test_the_time_of_shared_votes_is_counted(made, monkeypatch):
     assert all(result.seconds > 1000 for result in here.run())
 
 
+def test_one_method_under_two_names_is_computed_once(made, monkeypatch):
+    both = {"upet": METHOD, "again": replace(METHOD, name="again")}
+    here = made(seeds=(12,), references=(), methods=both)
+    one, other = here.run()
+    assert other == replace(one, method="again")
+    assert len(list((here.out / "runs").glob("*/*/*/*/*"))) == 1
+
+
 # ── who competes ─────────────────────────────────────────────────────────────────────────────
 
 

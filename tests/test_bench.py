@@ -134,6 +134,14 @@ def test_methods_of_one_teacher_train_it_once(made, monkeypatch):
     assert len(list((here.out / "shared" / "votes").iterdir())) == 1
 
 
+def test_a_teacher_is_shared_by_methods_that_annotate_otherwise(made):
+    more = replace(METHOD, name="more", pool=20, passes=2)
+    here = made(seeds=(12,), references=(), methods={"upet": METHOD, "more": more})
+    assert len(list(here.run())) == 2
+    assert len(list((here.out / "shared" / "teachers").iterdir())) == 1
+    assert len(list((here.out / "shared" / "votes").iterdir())) == 2
+
+
 def test_another_teacher_is_not_shared(made):
     other = replace(METHOD, name="other", teacher=replace(METHOD.teacher, rate=1e-3))
     here = made(seeds=(12,), references=(), methods={"upet": METHOD, "other": other})

@@ -32,6 +32,8 @@ from selftrain.loop import Round
 from selftrain.machine import Machine, unheard
 from selftrain.method import Method, digest
 from selftrain.metrics import accuracy, reliability
+from selftrain.recipes import with_all_labels
+from selftrain.report import line_of
 from selftrain.results import Bin, Result, Shots
 from selftrain.shared import Shared
 from selftrain.task import Task
@@ -142,16 +144,21 @@ class Bench:
         return (
             group.task,
             name,
-            self.recipe(name),
+            self.recipe(group, name),
             group.backbone,
             group.shots,
             group.seed,
             self.grid.on,
         )
 
-    def recipe(self, name: str) -> str:
-        """The hash of a method; a reference has nothing to decide."""
+    def method(self, group: Group, name: str) -> Method | None:
+        """The method of that name with so many labels; a reference is none."""
         method = self.grid.methods.get(name)
+        return with_all_labels(method) if method and group.shots == "full" else method
+
+    def recipe(self, group: Group, name: str) -> str:
+        """The hash of a method; a reference has nothing to decide."""
+        method = self.method(group, name)
         return "reference" if method is None else digest(method)
 
     def run(self, groups: Iterable[Group] | None = None) -> Iterator[Result]:
@@ -214,7 +221,7 @@ class Bench:
                 speeds[pair] = seconds_a_row(rows.task, backbone, rows.rows[:SAMPLE])
             classes = len(rows.task.labels)
             labelled = len(rows.rows) if group.shots == "full" else classes * group.shots
-            method = self.grid.methods.get(name)
+            method = self.method(group, name)
             work = float(held + labelled)
             if method is not None:
                 work = rows_read(
@@ -248,28 +255,29 @@ class Bench:
         backbone: Backbone,
     ) -> Result:
         """Train where there is something to train, then score."""
-        if name in REFERENCES:
+        method = self.method(group, name)
+        if method is None:
             model = REFERENCES[name](task, backbone, split.labeled)
             return self.result(group, name, split, held, model)
-        method = self.grid.methods[name]
         folder = self.out / "runs" / group.place / slug(name)
         kept = Shared.of(
             self.shared or self.out / "shared", task, split, method, backbone, group.seed
         )
-        rounds = list(
-            train(
-                folder,
-                task,
-                split,
-                method,
-                backbone=backbone,
-                seed=group.seed,
-                on=self.on,
-                say=self.say,
-                teacher=lambda: kept.teacher(task, split, backbone=backbone, on=self.on),
-                annotate=kept.annotate,
-            )
-        )
+        rounds = []
+        for round_ in train(
+            folder,
+            task,
+            split,
+            method,
+            backbone=backbone,
+            seed=group.seed,
+            on=self.on,
+            say=self.say,
+            teacher=lambda: kept.teacher(task, split, backbone=backbone, on=self.on),
+            annotate=kept.annotate,
+        ):
+            self.say(f"{group.place / slug(name)}   {line_of(round_, method.rounds)}")
+            rounds.append(round_)
         whole = [round_ for round_ in rounds if round_.accepted or not round_.last]
         best = [round_ for round_ in rounds if round_.accepted][-1]
         scored = self.result(group, name, split, held, best.model)
@@ -303,7 +311,7 @@ class Bench:
         return Result(
             task=group.task,
             method=name,
-            recipe=self.recipe(name),
+            recipe=self.recipe(group, name),
             preset=self.grid.preset,
             backbone=group.backbone,
             shots=group.shots,

@@ -135,6 +135,12 @@ def fine_tuning(reads: Reads, preset: Preset = "laptop") -> Method:
     return replace(base, name=f"{reads}-ft", student=(), rounds=0)
 
 
+def with_all_labels(method: Method) -> Method:
+    """Fine-tuning where every row has its label (ours): three epochs of 32 rows."""
+    teacher = replace(method.teacher, steps=None, epochs=3, batch=32)
+    return replace(method, teacher=teacher)
+
+
 def adapted(preset: Preset = "laptop") -> Method:
     """TAPT: the encoder first guesses masked words of the pool, then learns from the labels."""
     return replace(fine_tuning("head", preset), name="tapt-head-ft", adapt=Masked())

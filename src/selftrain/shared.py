@@ -1,7 +1,7 @@
 """What several methods define alike is computed once: the round-0 teacher, and its first votes.
 
-A teacher depends on task, labelled rows, backbone, seed and its own tuning; the votes of round 1 on
-that, and on the pool, the passes and where they differ. Every draw is named by seed and round, so a
+A teacher depends on task, rows, backbone, seed and its own tuning; the votes of round 1 on that, and
+on how much of the pool is drawn, the passes and where they differ. Every draw is named by seed and round, so a
 run that takes them from here ends with the same bits as one that computes them itself.
 """
 
@@ -57,13 +57,9 @@ class Shared:
         seed: int,
     ) -> Shared:
         """Where those of a method are kept: named by a hash of all that decides them."""
-        asked = Manifest.of(task, split, alone(method), backbone=backbone, seed=seed).asked()
-        taught = {**asked, "method": {**asked["method"], "pool": None}}
-        if not method.adapt:  # a teacher that has not read the pool is the same beside another
-            taught["data"] = {**asked["data"], "pool": None}
+        taught = Manifest.of(task, split, alone(method), backbone=backbone, seed=seed).asked()
         voted = {
             "teacher": taught,
-            "data": asked["data"],
             "pool": method.pool,
             "passes": method.passes,
             "passes_in": method.passes_in,
@@ -110,10 +106,9 @@ class Shared:
 
 
 def alone(method: Method) -> Method:
-    """The method's teacher, without a student."""
-    return replace(
-        Method("teacher", method.teacher, (), rounds=0), adapt=method.adapt, pool=method.pool
-    )
+    """The method's teacher, without a student: how many rows it would annotate decides nothing."""
+    teacher = Method("teacher", method.teacher, (), rounds=0)
+    return replace(teacher, adapt=method.adapt, pool=method.pool) if method.adapt else teacher
 
 
 def piece(votes: Votes, start: int, end: int) -> Votes:

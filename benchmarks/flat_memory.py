@@ -81,7 +81,8 @@ def go(path: Path, place: Path) -> Iterator[tuple[str, float]]:
     from selftrain.machine import Machine
     from selftrain.method import Method, Tune
     from selftrain.pel import Adapter, Full
-    from selftrain.runs import Run, read_manifest
+    from selftrain.running import Run
+    from selftrain.runs import read_manifest
     from selftrain.selection import Selection
     from selftrain.task import Task
 

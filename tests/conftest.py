@@ -11,7 +11,11 @@ from pathlib import Path
 import pytest
 import torch
 
+import small_run
 from selftrain.backbone import Backbone, load
+from selftrain.loop import Round, self_train
+from selftrain.manifest import Manifest
+from selftrain.running import Run
 from tiny import make
 
 
@@ -47,3 +51,33 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pat
 def tiny_backbone(tiny_folder: Callable[[str], Path]) -> Callable[[str], Backbone]:
     """A tiny backbone, by family: ``tiny_backbone("bert")``. Frozen, so shared by all tests."""
     return cache(lambda family: load(tiny_folder(family)))
+
+
+# ── a run folder ──
+
+
+@pytest.fixture(scope="session")
+def backbone(tiny_backbone: Callable[[str], Backbone]) -> Backbone:
+    return tiny_backbone("bert")
+
+
+@pytest.fixture(scope="session")
+def rounds(backbone: Backbone) -> list[Round]:
+    """What the small run gives."""
+    split = small_run.split()
+    task, method, on = small_run.TASK, small_run.METHOD, small_run.MACHINE
+    return list(self_train(task, split, method, backbone=backbone, seed=7, on=on))
+
+
+@pytest.fixture(scope="session")
+def manifest(backbone: Backbone) -> Manifest:
+    return small_run.manifest(backbone)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, rounds: list[Round], manifest: Manifest) -> Path:
+    """A finished run."""
+    with Run.start(tmp_path / "run", manifest) as run:
+        for round_ in rounds:
+            run.save(round_)
+    return tmp_path / "run"

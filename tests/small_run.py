@@ -9,13 +9,14 @@ import torch
 
 from selftrain import trunk
 from selftrain.backbone import Backbone, load
+from selftrain.classifier import Classifier
 from selftrain.data import Example, Labeled, Split
 from selftrain.experiment import train
 from selftrain.losses import PHCE, EasyHard
 from selftrain.machine import Machine
+from selftrain.manifest import Manifest
 from selftrain.method import Method, Tune
 from selftrain.pel import Adapter, Full
-from selftrain.runs import Manifest
 from selftrain.selection import Selection
 from selftrain.task import Task
 
@@ -57,6 +58,10 @@ def split() -> Split:
 
 def manifest(backbone: Backbone, seed: int = 7) -> Manifest:
     return Manifest.of(TASK, split(), METHOD, backbone=backbone, seed=seed, on=MACHINE)
+
+
+def probabilities(model: Classifier) -> torch.Tensor:
+    return model.probabilities([row.example for row in split().labeled])
 
 
 def go(folder: Path, backbone: Path) -> None:

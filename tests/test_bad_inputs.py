@@ -18,7 +18,7 @@ import pytest
 from filelock import FileLock
 
 from command import config, csv, selftrain, sentences, snapshot, write_files
-from test_runs import small_disk
+from small_disk import small_disk
 
 FIT = "fit labelled.csv -u pool.csv -o run --config quick.toml --backbone {bert}"
 PROMPT = FIT + " --method upet-prompt-adapter"
@@ -331,7 +331,9 @@ def test_a_run_that_another_process_writes_is_left_alone(folder: Path, bert: Pat
 # ── a full disk ──────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("step", ["selftrain.runs._write_json", "selftrain.runs._write_lesson"])
+@pytest.mark.parametrize(
+    "step", ["selftrain.running._write_json", "selftrain.running.write_lesson"]
+)
 def test_a_disk_full_at_the_manifest_or_at_the_first_round_leaves_no_run(
     step: str, folder: Path, bert: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,7 +22,7 @@ from selftrain.experiment import Cell, Watched, by_system, cells, train
 from selftrain.loop import Round
 from selftrain.machine import Machine
 from selftrain.report import closing_rows
-from selftrain.runs import Run
+from selftrain.running import Run
 
 TEST = [
     Labeled(small_run.example(label, n), label) for n in range(30, 36) for label in ("good", "bad")

@@ -20,13 +20,13 @@ from hypothesis import strategies as st
 
 import small_run
 from command import Said, csv, selftrain, sentences, write_files
-from selftrain import metrics, runs
+from selftrain import lessons, metrics, runs
 from selftrain.backbone import Backbone
 from selftrain.cli.audit import audit, class_rows, markdown, round_rows
 from selftrain.data import Example, Judged, Labeled, Lesson, Notes, uid_of
 from selftrain.errors import DataError, RunError, SelftrainError
 from selftrain.loop import Round, self_train
-from selftrain.runs import Run
+from selftrain.running import Run
 from selftrain.truth import Bin, OfClass, by_round, classes, gold_labels, plain, truth
 
 app = typer.Typer(pretty_exceptions_enable=False)
@@ -346,7 +346,7 @@ def test_a_long_lesson_is_told_like_a_short_one(
 ) -> None:
     before = by_round(folder, pool_labels())
     for name, size in (("HELD", 5), ("BATCH", 3)):
-        monkeypatch.setattr(runs, name, size)
+        monkeypatch.setattr(lessons, name, size)
     assert by_round(folder, pool_labels()) == before
 
 

@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from selftrain.runs import PACKAGES
+from selftrain.manifest import PACKAGES
 
 FORMATS = ("safetensors", "pyarrow")
 """Those that read and write our files."""

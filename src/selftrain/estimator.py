@@ -25,7 +25,7 @@ from selftrain.columns import name_of
 from selftrain.data import Example, Labeled, Notes, Split, is_empty, make_split, uid_of
 from selftrain.disk import refusals, replacing
 from selftrain.errors import DataError, ModelError, RunError
-from selftrain.runs import MANIFEST
+from selftrain.manifest import MANIFEST
 
 if TYPE_CHECKING:
     from selftrain.classifier import Classifier

@@ -19,9 +19,10 @@ from selftrain.data import Example, Labeled, Split
 from selftrain.evaluate import Predictor, evaluate
 from selftrain.loop import Round, self_train
 from selftrain.machine import Machine, unheard
+from selftrain.manifest import Manifest
 from selftrain.method import Method
 from selftrain.report import MAJORITY
-from selftrain.runs import Manifest, Run
+from selftrain.running import Run
 from selftrain.task import Task
 
 FROZEN = "frozen encoder + logistic regression"

@@ -1,8 +1,8 @@
 """What several methods define alike is computed once: the round-0 teacher, and its first votes.
 
-A teacher depends on task, rows, backbone, seed and its own tuning; the votes of round 1 on that, and
-on how much of the pool is drawn, the passes and where they differ. Every draw is named by seed and round, so a
-run that takes them from here ends with the same bits as one that computes them itself.
+A teacher depends on task, rows, backbone, seed and its own tuning; the votes of round 1 on that,
+and on how much of the pool is drawn, the passes and where they differ. Every draw is named by seed
+and round, so a run that takes them from here ends with the same bits as one that computes them.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from selftrain.disk import replacing
 from selftrain.experiment import train
 from selftrain.loop import Round
 from selftrain.machine import Machine
+from selftrain.manifest import Manifest
 from selftrain.method import Method
-from selftrain.runs import Manifest
 from selftrain.scores import Votes, joined
 from selftrain.seeds import child
 from selftrain.task import Task

@@ -1,0 +1,166 @@
+"""What ``manifest.json`` says of a run: what was asked, which decides it, and where it ran."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
+from pydantic_core import from_json
+
+from selftrain.data import Labeled, Split
+from selftrain.errors import RunError
+from selftrain.fewshot import fingerprint
+from selftrain.lessons import check_fits
+from selftrain.task import Task
+from selftrain.untrusted import LARGEST_JSON, damaged, plain_file, valid
+
+if TYPE_CHECKING:
+    from selftrain.backbone import Backbone
+    from selftrain.machine import Machine
+    from selftrain.method import Method
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+PACKAGES = (
+    "selftrain",
+    "torch",
+    "transformers",
+    "tokenizers",
+    "peft",
+    "accelerate",
+    "numpy",
+    "scikit-learn",
+)
+"""Those whose version may decide the last bits of a result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The backbone a run stands on."""
+
+    name: str
+    revision: str | None
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What was asked for, which decides the result, and where it runs, which decides last bits."""
+
+    format: int
+    task: dict[str, Any]
+    method: dict[str, Any]
+    seed: int
+    data: dict[str, str]
+    """Fingerprints of the labelled rows and their order, the dev rows, and the pool."""
+    backbone: Base
+    versions: dict[str, str]
+    device: str
+    threads: int
+    created: str
+
+    @classmethod
+    def of(
+        cls,
+        task: Task,
+        split: Split,
+        method: Method,
+        *,
+        backbone: Backbone,
+        seed: int,
+        on: Machine | None = None,
+    ) -> Manifest:
+        """The manifest of a run about to start here; the pool is read once, as a stream.
+
+        Raises for a round larger than a run folder may hold: before anything is trained.
+        """
+        import torch
+
+        from selftrain.machine import Machine
+        from selftrain.method import to_plain
+
+        on = on or Machine()
+        check_fits(split.unlabeled, method)
+        packages = {name: version(name) for name in PACKAGES}
+        return cls(
+            format=FORMAT,
+            task=TypeAdapter(Task).dump_python(task, mode="json"),
+            method=to_plain(method),
+            seed=seed,
+            data={
+                "labelled": fingerprint(split.labeled),
+                "order of labelled": _order(split.labeled),
+                "dev": fingerprint(split.dev),
+                "pool": fingerprint(split.unlabeled),
+            },
+            backbone=Base(backbone.name, backbone.revision, backbone.sha256),
+            versions={"python": platform.python_version(), **packages},
+            device=on.accelerator().device.type,
+            threads=on.threads or torch.get_num_threads(),
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+
+    @classmethod
+    def read(cls, path: Path) -> Manifest:
+        """The manifest in a file, which may come from anyone."""
+        raw = plain_file(path, LARGEST_JSON).read_bytes()
+        try:
+            facts = from_json(raw)
+        except ValueError as error:
+            raise damaged(path, f"is not JSON: {error}") from None
+        found = facts.get("format") if isinstance(facts, dict) else None
+        if not isinstance(found, int):
+            raise RunError(
+                f"{path} was not written by selftrain: it names no format",
+                "choose another folder: -o NEW",
+            )
+        if found != FORMAT:
+            raise RunError(
+                f"{path} has format {found}; this version reads format {FORMAT}",
+                "take the version that wrote it: pip install --upgrade selftrain",
+            )
+        return valid(cls, raw, path)
+
+    def asked(self) -> dict[str, Any]:
+        """What must be the same for a run to go on; of a backbone its weights, not its name."""
+        return {
+            "task": self.task,
+            "method": self.method,
+            "seed": self.seed,
+            "data": self.data,
+            "backbone": {"sha256": self.backbone.sha256},
+        }
+
+    def machine(self) -> dict[str, Any]:
+        """What may differ when a run goes on, at the price of the last bits."""
+        return {**self.versions, "device": self.device, "threads": self.threads}
+
+
+def _order(labelled: Sequence[Labeled]) -> str:
+    """Names an order of rows: batches are drawn by place, so another order is another result.
+
+    Of dev rows the order decides nothing, nor of a pool, unless it is too long to be held and a
+    round takes all of it.
+    """
+    uids = json.dumps([row.example.uid for row in labelled])
+    return hashlib.sha256(uids.encode()).hexdigest()
+
+
+def differences(was: Any, now: Any, place: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Where two plain values differ: the place, what stood there, and what stands there now."""
+    if isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
+        was, now = dict(enumerate(was)), dict(enumerate(now))
+    if isinstance(was, dict) and isinstance(now, dict):
+        for key in [*was, *(key for key in now if key not in was)]:
+            inner = f"{place}.{key}" if place else str(key)
+            yield from differences(was.get(key), now.get(key), inner)
+    elif was != now:
+        yield place, was, now

@@ -1,0 +1,51 @@
+"""What ``round.json`` says of a round: its figures, the verdict, and what its other files are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, FiniteFloat
+
+from selftrain.untrusted import LARGEST_JSON, damaged, plain_file, plain_folder, valid
+
+RECORD, LESSON, MODEL = "round.json", "lesson.parquet", ("model.json", "model.safetensors")
+
+Number = Annotated[int, Field(ge=-(2**63), lt=2**63)] | FiniteFloat
+Figure = Number | dict[str, int] | list[dict[str, Number | None]]
+"""A number, counts by class, or what each fit of the round had to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What ``round.json`` says of a round."""
+
+    number: int
+    accepted: bool
+    why: str
+    last: bool
+    figures: dict[str, Figure]
+    files: dict[str, str]
+    """The sha256 of every other file of the round."""
+
+    @classmethod
+    def read(cls, here: Path) -> Record:
+        """The record in the folder of a round, which may come from anyone."""
+        path = plain_folder(here) / RECORD
+        record = valid(cls, plain_file(path, LARGEST_JSON).read_bytes(), path)
+        if str(record.number) != here.name:
+            raise damaged(path, f"is that of round {record.number}")
+        if record.number == 0 and not record.accepted:
+            raise damaged(path, "refuses round 0, which has no teacher to fall back on")
+        if set(record.files) != {LESSON, *(() if record.failed else MODEL)}:
+            raise damaged(path, f"lists the files {sorted(record.files)}")
+        return record
+
+    @property
+    def failed(self) -> bool:
+        """Whether the training broke off: no other refused round ends the loop.
+
+        Such a round has no model of its own: the last accepted one stays the result.
+        """
+        return self.last and not self.accepted

@@ -14,6 +14,7 @@ from selftrain.cli import app
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 COMMANDS = {command.callback.__name__ for command in app.registered_commands if command.callback}
+COMMANDS |= {str(group.name) for group in app.registered_groups}
 
 
 def test_every_command_the_readme_shows_is_there() -> None:

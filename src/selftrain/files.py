@@ -13,6 +13,7 @@ import difflib
 import gzip
 import json
 import math
+import re
 import shlex
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -302,3 +303,18 @@ def _items(items: Iterable[object], tuples: Sequence[tuple[str, ...]]) -> Iterat
                 f"expected {' or '.join(expected)}",
                 '[{"text": "…"}, …]',
             )
+
+
+# ── writing ──
+
+
+def harmless(cell: object) -> object:
+    """A cell that no spreadsheet takes for a formula: numbers pass, other such starts get a quote.
+
+    A text may come from anyone, and ``=HYPERLINK(…)`` in it would act when the file is opened.
+
+    >>> harmless("=1+1"), harmless("-1"), harmless("fine")
+    ("'=1+1", '-1', 'fine')
+    """
+    risky = isinstance(cell, str) and re.match(r"[=+\-@\t\r\n]", cell)
+    return f"'{cell}" if risky and not re.fullmatch(r"[+-]?\d+(\.\d+)?", str(cell)) else cell

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, TextIO
 from selftrain.data import Table
 from selftrain.disk import replacing
 from selftrain.errors import DataError
-from selftrain.files import DELIMITERS, JSON_LINES, PARQUET
+from selftrain.files import DELIMITERS, JSON_LINES, PARQUET, harmless
 
 if TYPE_CHECKING:
     from selftrain.classifier import Classifier
@@ -128,20 +127,8 @@ def _write_delimited(
     writer = csv.writer(
         file, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC
     )
-    writer.writerow(map(_harmless, names))
-    writer.writerows(map(_harmless, row) for row in rows)
-
-
-def _harmless(cell: object) -> object:
-    """A cell that no spreadsheet takes for a formula: numbers pass, other such starts get a quote.
-
-    A text may come from anyone, and ``=HYPERLINK(…)`` in it would act when the file is opened.
-
-    >>> _harmless("=1+1"), _harmless("-1"), _harmless("fine")
-    ("'=1+1", '-1', 'fine')
-    """
-    risky = isinstance(cell, str) and re.match(r"[=+\-@\t\r\n]", cell)
-    return f"'{cell}" if risky and not re.fullmatch(r"[+-]?\d+(\.\d+)?", str(cell)) else cell
+    writer.writerow(map(harmless, names))
+    writer.writerows(map(harmless, row) for row in rows)
 
 
 def _write_json_lines(path: Path, names: Sequence[str], rows: Iterable[Answer]) -> None:

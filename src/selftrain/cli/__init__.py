@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from selftrain.cli import answer, audit, bench, demo, fit, look, tables
+from selftrain.cli import answer, audit, bench, demo, figures, fit, look, tables
 from selftrain.cli.talk import say
 from selftrain.errors import ConfigError, SelftrainError
 
@@ -31,6 +31,7 @@ for command in (
     look.doctor,
 ):
     app.command()(command)
+app.add_typer(figures.figure, name="figure")
 
 STOPPED = 130  # what a shell says of a program ended by Ctrl-C; typer's too
 

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from selftrain.files import harmless
+
 Cells = tuple[str, ...]
 
 
@@ -91,19 +93,8 @@ def _csv(sheet: Sheet) -> str:
     file = io.StringIO()
     writer = writing.writer(file, lineterminator="\n")
     rows = [(sheet.title,), sheet.head, *sheet.rows, *((note,) for note in sheet.notes)]
-    writer.writerows([_in_csv(cell) for cell in row] for row in rows)
+    writer.writerows([harmless(one_line(cell)) for cell in row] for row in rows)
     return file.getvalue().rstrip("\n")
-
-
-def _in_csv(text: str) -> str:
-    """Text that no spreadsheet takes for a formula: numbers pass, other such starts get a quote.
-
-    >>> _in_csv("=1+1"), _in_csv("-0.4"), _in_csv("+1.2")
-    ("'=1+1", '-0.4', '+1.2')
-    """
-    text = one_line(text)
-    risky = text[:1] in tuple("=+-@") and not re.fullmatch(r"[+-]\d+(\.\d+)?", text)
-    return f"'{text}" if risky else text
 
 
 # ── LaTeX ──

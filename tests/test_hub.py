@@ -9,7 +9,9 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from selftrain import hub
+from command import selftrain as command
+from command import sentences
+from selftrain import results
 from selftrain.errors import ConfigError, DataError
 from selftrain.hub import SOURCES, fetch
 from selftrain.task import find, known
@@ -58,6 +60,21 @@ def test_rows_get_our_names_and_labels(shop, tmp_path):
     assert len(fetched) == 3
 
 
+def test_bench_takes_its_rows_from_the_hub(shop, tmp_path):
+    files, _ = shop
+    rows = [{"sentence": text, "label": int(label == "good")} for text, label in sentences(40)]
+    files["sst2/train-00000-of-00001.parquet"] = rows
+    files["sst2/validation-00000-of-00001.parquet"] = rows[:10]
+    (tmp_path / "grid.toml").write_text('references = ["majority"]\nmethods = []\n', "utf-8")
+    said = command(
+        f"bench hub -o {tmp_path / 'out'} --grid {tmp_path / 'grid.toml'} --task sst2 --seeds 1 "
+        "--shots 4"
+    )
+    assert said.code == 0, said.err
+    (only,) = results.read(tmp_path / "out" / "cells.jsonl")
+    assert (only.rows, only.also_in_train) == (10, 10)
+
+
 @pytest.mark.parametrize("label", [7, "yes", None])
 def test_a_strange_label_is_named_and_leaves_no_file(shop, tmp_path, label):
     files, _ = shop
@@ -90,6 +107,5 @@ def test_a_task_of_ones_own_has_no_place_there(tmp_path):
 
 def test_all_seven_tasks_have_a_place():
     assert sorted(SOURCES) == known()
-    assert hub.NAME == "hub"
     for name, source in SOURCES.items():
         assert len(source.texts) == 1 + find(name).pair

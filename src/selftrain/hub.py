@@ -18,9 +18,6 @@ from selftrain.errors import ConfigError, DataError
 from selftrain.files import records
 from selftrain.task import Task
 
-NAME = "hub"
-"""What is given in place of a folder."""
-
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -49,7 +46,7 @@ def fetch(task: Task, folder: Path) -> Path:
     if source is None:
         raise ConfigError(
             f"task `{task.name}` has no known place on the hub",
-            f"one of: {', '.join(SOURCES)}; or give a folder of your own instead of `{NAME}`",
+            f"one of: {', '.join(SOURCES)}; or give a folder of your own",
         )
     here = folder / task.name
     for part, split in (("train", "train"), ("test", source.test)):

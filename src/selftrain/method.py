@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
@@ -144,10 +145,15 @@ class Method:
         return any(tune.reads == "prompt" for tune in (self.teacher, *self.student))
 
 
-def to_plain(method: Method) -> dict[str, Any]:
-    """The method as plain tables, lists, strings and numbers; None is left out."""
-    plain: dict[str, Any] = TypeAdapter(Method).dump_python(method, mode="json", exclude_none=True)
+def to_plain(method: Method, *, whole: bool = False) -> dict[str, Any]:
+    """The method as plain tables, lists, strings and numbers; None is left out unless ``whole``."""
+    plain: dict[str, Any] = _kind().dump_python(method, mode="json", exclude_none=not whole)
     return plain
+
+
+@cache
+def _kind() -> TypeAdapter[Method]:
+    return TypeAdapter(Method)
 
 
 def digest(method: Method) -> str:
@@ -159,15 +165,14 @@ def digest(method: Method) -> str:
 def from_plain(plain: dict[str, Any]) -> Method:
     """The method a plain table describes; a wrong or unknown entry is a ConfigError."""
     try:
-        method = TypeAdapter(Method).validate_python(_explicit(plain))
+        method = _kind().validate_python(_explicit(plain))
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
         raise ConfigError(
             f"method: `{place}` is {first.get('input')!r}: {first['msg']}", HINT
         ) from None
-    known = TypeAdapter(Method).dump_python(method, mode="json")
-    for place in _unknown(plain, known):
+    for place in _unknown(plain, to_plain(method, whole=True)):
         raise ConfigError(f"method: `{place}` is no entry of a method", HINT)
     return method
 

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
+from filelock import FileLock
 from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
 from selftrain.errors import DataError
@@ -90,10 +91,13 @@ class Result:
 
 
 def append(path: Path, result: Result) -> None:
-    """One more line, on disk when this returns; half a line that a kill left is taken off first."""
+    """One more line, on disk when this returns; half a line that a kill left is taken off first.
+
+    Several processes may append: what looks like half a line is never one that is being written.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     line = json.dumps(asdict(result), allow_nan=False) + "\n"
-    with path.open("a+b") as file:
+    with FileLock(f"{path}.lock"), path.open("a+b") as file:
         file.seek(0)
         file.truncate(file.read().rfind(b"\n") + 1)
         file.write(line.encode())

@@ -122,7 +122,7 @@ def write_votes(path: Path, rows: Sequence[Example], votes: Votes, seconds: floa
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     tensors = {name: getattr(votes, name).contiguous() for name in PARTS}
     about = {"rows": _names(rows), "passes": str(votes.passes), "seconds": f"{seconds:.3f}"}
-    with replacing(path, private=True) as place:
+    with replacing(path) as place:  # under a name of its own: another worker may write the same
         save_file(tensors, place, about)
 
 

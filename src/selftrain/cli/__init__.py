@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from selftrain.cli import answer, audit, bench, demo, figures, fit, look, tables
+from selftrain.cli import answer, audit, bench, demo, figures, fit, look, sweep, tables
 from selftrain.cli.talk import say
 from selftrain.errors import ConfigError, SelftrainError
 
@@ -26,6 +26,7 @@ for command in (
     audit.audit,
     bench.bench,
     tables.table,
+    sweep.sweep,
     look.methods,
     look.check,
     look.doctor,

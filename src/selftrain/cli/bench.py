@@ -15,11 +15,13 @@ from selftrain.cli.talk import Watch, say, show_json
 from selftrain.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from selftrain.bench import Bench, Grid
     from selftrain.results import Result
 
+WORKERS = "Many workers"
+HUB = "hub"
 ENTRIES = {
     "methods": list,
     "tasks": list,
@@ -36,7 +38,10 @@ ENTRIES = {
 
 def bench(
     data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="A folder with a folder for each task.")
+        Path,
+        typer.Argument(
+            metavar="DATA", help="A folder with a folder for each task, or hub: fetched from there."
+        ),
     ],
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where cells and runs go.")
@@ -82,6 +87,26 @@ def bench(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what it would cost, and stop.")
     ] = False,
+    storage: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="An Optuna storage: workers with the same command share the grid.",
+            rich_help_panel=WORKERS,
+        ),
+    ] = None,
+    study: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Of the grid in that storage.", rich_help_panel=WORKERS),
+    ] = None,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="A Ray cluster that computes: its head, auto, or local.",
+            rich_help_panel=WORKERS,
+        ),
+    ] = None,
     device: options.Device = None,
     threads: options.Threads = None,
     as_json: options.Json = False,
@@ -90,6 +115,7 @@ def bench(
 
     A killed grid goes on where it stopped. `selftrain table` makes tables of its cells.
     """
+    check_workers(storage, study, ray)
     flags = {
         "methods": method,
         "tasks": task,
@@ -101,9 +127,9 @@ def bench(
         "rows": rows,
     }
     asked = {**read_grid(grid), **{key: value for key, value in flags.items() if value is not None}}
-    if not data.is_dir():
+    if data != Path(HUB) and not data.is_dir():
         raise ConfigError(
-            f"{data} is no folder", "selftrain bench DATA, with DATA/sst2/train.jsonl"
+            f"{data} is no folder", f"give one that holds sst2/train.jsonl, or the word {HUB}"
         )
     with Watch() as watch:
         with watch.busy("loading"):
@@ -112,14 +138,18 @@ def bench(
 
             settings = Config(device=device, threads=threads)
             machine = inputs.machine_of(settings, watch)
-            made = Bench(grid_of(asked, on_rows), data, out, shared, machine, say)
+            chosen = grid_of(asked, on_rows)
+        if data == Path(HUB):
+            with watch.busy("fetching"):
+                data = fetched(chosen, out)
+        made = Bench(chosen, data, out, shared, machine, say)
         with watch.busy("estimating"):
             said = estimate(made)
         say(said)
         found: list[Result] = []
         if not dry_run:
             with resumable(watch):
-                for result in made.run():
+                for result in computed(made, storage, study, ray):
                     say(line_of(result))
                     found.append(result)
             say(f"{len(found)} cells written: {out / 'cells.jsonl'}")
@@ -127,6 +157,36 @@ def bench(
         from dataclasses import asdict
 
         show_json([asdict(result) for result in found])
+
+
+def check_workers(storage: str | None, study: str | None, ray: str | None) -> None:
+    """Raise for flags of which one would be passed over in silence."""
+    if storage is not None and ray is not None:
+        raise ConfigError("--storage and --ray are both given; expected one", "leave one out")
+    if study is not None and storage is None:
+        raise ConfigError("--study names a grid in a storage", "--storage sqlite:///FILE.db")
+
+
+def computed(
+    made: Bench, storage: str | None, study: str | None, ray: str | None
+) -> Iterator[Result]:
+    """The cells, by this process alone or as one of many workers."""
+    if storage is None and ray is None:
+        return made.run()
+
+    from selftrain.workers import optuna_groups, ray_groups
+
+    return ray_groups(made, ray) if ray else optuna_groups(made, storage or "", study)
+
+
+def fetched(grid: Grid, out: Path) -> Path:
+    """A folder with the rows of every task, as the hub has them."""
+    from selftrain.bench import task_of
+    from selftrain.hub import fetch
+
+    for name in grid.tasks:
+        fetch(task_of(name), out / "data")
+    return out / "data"
 
 
 def read_grid(path: Path | None) -> dict[str, Any]:

@@ -12,14 +12,17 @@ import torch
 from by_hand import MACHINE, METHOD, STUDENT
 from command import config, sentences
 from command import selftrain as command
-from selftrain import bench, results, runs, tasksets
+from selftrain import bench, results, runs, shared, tasksets
 from selftrain.bench import Bench, Grid, Group
+from selftrain.errors import RunError
 from selftrain.experiment import train
 from selftrain.loop import drawn
 from selftrain.losses import CrossEntropy
+from selftrain.method import digest
+from selftrain.pel import Adapter
 from selftrain.recipes import recipe
 from selftrain.results import Result
-from selftrain.shared import Shared, read_votes
+from selftrain.shared import read_about, read_votes, write_votes
 from selftrain.task import find
 
 LABELS = {"good": "positive", "bad": "negative"}
@@ -95,8 +98,38 @@ def test_a_grid_goes_on_where_it_was_stopped(made):
 
 def test_another_method_under_the_same_name_is_another_cell(made):
     list(made().run())
-    changed = {"upet": replace(METHOD, passes=2), "st": ST, "ft": FT}
-    assert {name for _, name in made(methods=changed).missing()} == {"upet"}
+    changed = made(methods={"upet": replace(METHOD, passes=2), "st": ST, "ft": FT})
+    assert {name for _, name in changed.missing()} == {"upet"}
+    assert [result.method for result in changed.run()] == ["upet", "upet"]
+    assert len(results.read(changed.out / "cells.jsonl")) == 12
+
+
+def test_fewer_scored_rows_are_another_cell(made):
+    list(made(seeds=(12,), methods={}).run())
+    few = made(seeds=(12,), methods={}, rows=5)
+    assert [result.rows for result in few.run()] == [5, 5]
+
+
+def test_the_majority_class_is_that_of_the_scored_rows(made, data):
+    lines = [json.dumps({"text": f"text {n}", "label": "positive"}) for n in range(9)]
+    lines.append(json.dumps({"text": "other", "label": "negative"}))
+    (data / "sst2" / "test.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
+    (only,) = made(seeds=(12,), methods={}, references=("majority",)).run()
+    assert only.accuracy == 0.9
+
+
+def test_a_cell_that_fails_is_passed_over_and_told_at_the_end(made):
+    far = replace(METHOD, name="far", teacher=replace(METHOD.teacher, rate=1e30, head_rate=None))
+    here = made(seeds=(12,), references=(), methods={"far": far, "upet": METHOD})
+    with pytest.raises(RunError, match="1 cells failed, the first: far on sst2"):
+        list(here.run())
+    assert [result.method for result in results.read(here.out / "cells.jsonl")] == ["upet"]
+
+
+def test_the_last_model_is_counted(made):
+    (only,) = made(seeds=(12,), references=(), methods={"upet": METHOD}).run()
+    teacher, student = only.tuned
+    assert student < teacher < only.total
 
 
 def test_a_shared_teacher_and_shared_votes_change_no_bit(made):
@@ -119,7 +152,7 @@ def test_a_shared_teacher_and_shared_votes_change_no_bit(made):
             on=MACHINE,
         )
     )
-    folder = here.out / "runs" / group.place / "upet"
+    folder = here.out / "runs" / group.place / f"upet-{digest(METHOD)}"
     for round_ in by_itself:
         beside = runs.load(folder, round_.number, backbone=group.backbone).state()
         mine = round_.model.state()
@@ -157,17 +190,34 @@ def test_votes_of_other_rows_or_damaged_ones_are_not_taken(made, data):
     rows = tasksets.Taskset.read(data, find("sst2"))
     split = rows.split(4, 12)
     pool = drawn(split, METHOD, 1, 12)
-    assert read_votes(path, pool, 2) is not None
-    assert read_votes(path, pool[::-1], 2) is None
-    assert read_votes(path, pool, 3) is None
+    found = read_votes(path, pool, 2, METHOD.passes)
+    assert found is not None
+    assert read_votes(path, pool[::-1], 2, METHOD.passes) is None
+    assert read_votes(path, pool, 3, METHOD.passes) is None
+    assert read_votes(path, pool, 2, METHOD.passes + 1) is None
+    spoilt = replace(found.votes, mean=found.votes.mean * float("nan"))
+    write_votes(path, pool, spoilt, seconds=1.0, by="x")
+    assert read_votes(path, pool, 2, METHOD.passes) is None
     path.write_bytes(path.read_bytes()[:-9])
-    assert read_votes(path, pool, 2) is None
+    assert read_votes(path, pool, 2, METHOD.passes) is None
+    assert read_about(path) is None
 
 
-def test_the_time_of_shared_votes_is_counted(made, monkeypatch):
+def test_the_time_of_shared_votes_counts_for_whoever_did_not_make_them(made, monkeypatch):
+    write = shared.write_votes
+    monkeypatch.setattr(
+        shared, "write_votes", lambda *rest, **more: write(*rest, **{**more, "seconds": 1000.0})
+    )
     here = made(seeds=(12,), references=(), methods={"upet": METHOD, "st": ST})
-    monkeypatch.setattr(Shared, "spared", lambda self, rounds: 1000.0)
-    assert all(result.seconds > 1000 for result in here.run())
+    first, second = here.run()
+    assert first.seconds < 1000 < second.seconds
+
+
+def test_a_teacher_with_a_trunk_is_not_shared(made):
+    low = replace(METHOD.teacher, changes=Adapter(width=2, layers=1))
+    here = made(seeds=(12,), references=(), methods={"low": replace(METHOD, teacher=low)})
+    assert len(list(here.run())) == 1
+    assert not (here.out / "shared").exists()
 
 
 def test_one_method_under_two_names_is_computed_once(made, monkeypatch):
@@ -336,11 +386,37 @@ def test_a_dry_run_says_the_cost_and_writes_nothing(data, tmp_path, tiny_folder)
         ("--on all", "--on is 'all'"),
         ("--seeds a", "--seeds is 'a'"),
         ("--preset huge", "there is no preset `huge`"),
+        ("--preset paper --as-published", "--as-published is a preset of its own"),
+        ("--rows 0", "rows is 0"),
         ("--grid nowhere.toml", "cannot read nowhere.toml"),
     ],
 )
 def test_a_wrong_flag_is_named(data, tmp_path, flags, problem):
     said = command(f"bench {data} -o {tmp_path / 'out'} {flags}")
+    assert (said.code, problem in said.err) == (1, True), said.err
+    assert "hint: " in said.err
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        ("methods = [1]", "`methods.0` is 1"),
+        ('seeds = ["a"]', "`seeds.0` is 'a'"),
+        ("tasks = 3", "`tasks` is 3"),
+        ("sleep = 3", "unknown entry `sleep`"),
+        ("variant = [1]", "`variant.0` is 1"),
+        ('[[variant]]\nname = "head-ft"', "a variant needs the name"),
+        ('[[variant]]\nname = "head-ft"\nas = "majority"', "the name of a method is 'majority'"),
+        ('[[variant]]\nname = "head-ft"\nas = ".."', "the name of a method is '..'"),
+        (
+            'methods = ["head-ft"]\n[[variant]]\nname = "head-ft"\nas = "head-ft"',
+            "two methods are called `head-ft`",
+        ),
+    ],
+)
+def test_a_wrong_grid_is_one_line_and_a_hint(data, tmp_path, lines, problem):
+    (tmp_path / "grid.toml").write_text(lines + "\n", "utf-8")
+    said = command(f"bench {data} -o {tmp_path / 'out'} --grid {tmp_path / 'grid.toml'}")
     assert (said.code, problem in said.err) == (1, True), said.err
     assert "hint: " in said.err
 

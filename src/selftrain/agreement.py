@@ -25,7 +25,7 @@ Losses = Callable[[Answering], Tensor]
 
 
 def agreement(model: Classifier, rows: Losses, gold: Losses) -> Tensor:
-    """The weight of each row, [B]: they add up to 1, or are all 0 where none agrees.
+    """The weight of each row, [B]: they add up to 1, or to less where hardly any row agrees.
 
     Dropout is off for both, so that a row is not judged by two different networks.
     """

@@ -17,15 +17,21 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
 
-import torch
-
 from selftrain import results, tasksets
 from selftrain.backbone import Backbone, load
 from selftrain.baselines import FrozenLogistic, Majority
 from selftrain.cost import rows_read, seconds_a_row
 from selftrain.data import Labeled, Split, gist
 from selftrain.disk import slug
-from selftrain.errors import ConfigError, DataError, RunError
+from selftrain.errors import (
+    ConfigError,
+    DataError,
+    LockedError,
+    ModelError,
+    RunError,
+    TrainingError,
+    require,
+)
 from selftrain.evaluate import Predictor, answered, score
 from selftrain.experiment import Watched, train
 from selftrain.loop import Round
@@ -35,20 +41,24 @@ from selftrain.metrics import accuracy, reliability
 from selftrain.recipes import with_all_labels
 from selftrain.report import line_of
 from selftrain.results import Bin, Result, Shots
+from selftrain.runs import read_manifest
 from selftrain.shared import Shared
 from selftrain.task import Task
 
 CELLS = "cells.jsonl"
 SAMPLE = 128  # rows on which the speed of a backbone is measured
 SEEDS = (12, 21, 42, 87, 100)
-REFERENCES: dict[str, Callable[[Task, Backbone, Sequence[Labeled]], Predictor]] = {
-    "majority": lambda task, _backbone, gold: Majority(task, gold),
-    "frozen-lr": FrozenLogistic,
-    "frozen-lr-apart": lambda task, backbone, gold: FrozenLogistic(
+Reference = Callable[[Task, Backbone, Sequence[Labeled], Sequence[Labeled]], Predictor]
+"""Made of a task, a backbone, labelled rows, and the rows that are scored."""
+REFERENCES: dict[str, Reference] = {
+    "majority": lambda task, _backbone, _gold, held: Majority(task, held),
+    "frozen-lr": lambda task, backbone, gold, _held: FrozenLogistic(task, backbone, gold),
+    "frozen-lr-apart": lambda task, backbone, gold, _held: FrozenLogistic(
         task, backbone, gold, apart=True
     ),
 }
-"""What keeps everyone honest; the last one, two sentences encoded apart, is for pairs alone."""
+"""What keeps everyone honest. The majority class is that of the scored rows, a floor that no row of
+labels a class could tell; two sentences encoded apart are for pairs alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +66,7 @@ class Grid:
     """What is to be compared."""
 
     methods: Mapping[str, Method]
-    """By the name each has in the comparison."""
+    """By the name each has in the comparison; no reference's."""
     tasks: tuple[str, ...]
     backbones: tuple[str, ...] = ("minilm",)
     seeds: tuple[int, ...] = SEEDS
@@ -68,6 +78,11 @@ class Grid:
     """The most rows that are scored; None: all."""
 
     def __post_init__(self) -> None:
+        for name in self.methods:
+            fine = bool(slug(name)) and name not in REFERENCES
+            require(fine, "the name of a method", name, "letters, and no name of a reference")
+        if self.rows is not None:
+            require(self.rows >= 1, "rows", self.rows, "1 or more", "--rows 1000")
         for name in self.references:
             if name not in REFERENCES:
                 raise ConfigError(
@@ -96,7 +111,7 @@ class Group:
     def place(self) -> Path:
         """Where its runs lie, below the folder of runs."""
         shots = self.shots if self.shots == "full" else f"{self.shots}-shot"
-        return Path(self.task) / slug(self.backbone) / str(shots) / f"seed-{self.seed}"
+        return Path(slug(self.task)) / slug(self.backbone) / str(shots) / f"seed-{self.seed}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +150,7 @@ class Bench:
             name
             for name, method in self.grid.methods.items()
             if (few or not (method.rounds or method.adapt))
-            and not (method.prompts and group.backbone == "minilm")
+            and not ((method.prompts or method.adapt) and group.backbone == "minilm")
         ]
         return [*references, *methods]
 
@@ -149,7 +164,13 @@ class Bench:
             group.shots,
             group.seed,
             self.grid.on,
+            self.most,
         )
+
+    @property
+    def most(self) -> int | None:
+        """The most rows that a cell is scored on; design rows are scored all."""
+        return self.grid.rows if self.grid.on == "test" else None
 
     def method(self, group: Group, name: str) -> Method | None:
         """The method of that name with so many labels; a reference is none."""
@@ -162,7 +183,11 @@ class Bench:
         return "reference" if method is None else digest(method)
 
     def run(self, groups: Iterable[Group] | None = None) -> Iterator[Result]:
-        """Compute the missing cells, each on disk when it is handed on."""
+        """Compute the missing cells, each on disk when it is handed on.
+
+        A cell that fails is told and passed over; at the end an error says how many did.
+        """
+        failed: list[str] = []
         wanted = None if groups is None else set(groups)
         tasks: dict[str, tasksets.Taskset] = {}
         held: dict[str, tuple[Labeled, ...]] = {}
@@ -188,15 +213,22 @@ class Bench:
                 result = self.cell(
                     group, name, task, split, held[group.task], backbones[group.backbone]
                 )
-            except RunError as error:
-                if "another process" not in error.message:
-                    raise
-                self.say(f"{group.place / name}: {error.message}; left to it")
+            except LockedError as error:
+                self.say(f"{error.message}: left to it")
+                continue
+            except (ModelError, TrainingError, RunError) as error:
+                self.say(f"{group.place / slug(name)} failed: {error.message}")
+                failed.append(f"{name} on {group.task}: {error.message}")
                 continue
             results.append(self.out / CELLS, result)
             if result.run:
                 twins[twin(result.key)] = result
             yield result
+        if failed:
+            raise RunError(
+                f"{len(failed)} cells failed, the first: {failed[0]}",
+                "leave that method out, or correct it; what is done is kept",
+            )
 
     def seconds(self) -> float:
         """About how long the missing cells take, from what one row takes on this machine."""
@@ -237,7 +269,7 @@ class Bench:
 
     def scored(self, rows: tasksets.Taskset) -> tuple[Labeled, ...]:
         """The rows that a cell is scored on."""
-        held = rows.test(self.grid.rows) if self.grid.on == "test" else rows.design
+        held = rows.test(self.most) if self.grid.on == "test" else rows.design
         if not held:
             raise DataError(
                 f"task `{rows.task.name}` has too few rows to set some aside for design",
@@ -257,9 +289,9 @@ class Bench:
         """Train where there is something to train, then score."""
         method = self.method(group, name)
         if method is None:
-            model = REFERENCES[name](task, backbone, split.labeled)
+            model = REFERENCES[name](task, backbone, split.labeled, held)
             return self.result(group, name, split, held, model)
-        folder = self.out / "runs" / group.place / slug(name)
+        folder = self.out / "runs" / group.place / f"{slug(name)}-{digest(method)}"
         kept = Shared.of(
             self.shared or self.out / "shared", task, split, method, backbone, group.seed
         )
@@ -273,7 +305,7 @@ class Bench:
             seed=group.seed,
             on=self.on,
             say=self.say,
-            teacher=lambda: kept.teacher(task, split, backbone=backbone, on=self.on),
+            teacher=kept.teacher_of(task, split, backbone=backbone, on=self.on, say=self.say),
             annotate=kept.annotate,
         ):
             self.say(f"{group.place / slug(name)}   {line_of(round_, method.rounds)}")
@@ -290,9 +322,9 @@ class Bench:
             by_round=(*by_round, *[None] * (len(rounds) - len(whole))),
             kept=best.number,
             tuned=tuned(rounds),
-            total=rounds[0].figures["fit"][-1]["total"],
+            total=fits(rounds)[-1]["total"],
             seconds=round(sum(r.figures["seconds"] for r in rounds) + kept.spared(rounds), 2),
-            threads=torch.get_num_threads(),
+            threads=read_manifest(folder).threads,
             run=folder.relative_to(self.out).as_posix(),
         )
 
@@ -318,6 +350,7 @@ class Bench:
             seed=group.seed,
             on=self.grid.on,
             rows=len(held),
+            most=self.most,
             accuracy=found["accuracy"],
             macro_f1=found["macro_f1"],
             f1={label: found[f"f1 {label}"] for label in model.labels},
@@ -343,5 +376,10 @@ def task_of(name: str) -> Task:
 
 def tuned(rounds: Sequence[Round]) -> tuple[int, ...]:
     """Parameters trained in the teacher, and in the last student there is."""
-    fits = [round_.figures["fit"][-1]["tuned"] for round_ in rounds if "fit" in round_.figures]
-    return (fits[0], fits[-1]) if len(fits) > 1 else (fits[0],)
+    first, *later = fits(rounds)
+    return tuple(each["tuned"] for each in (first, *later[-1:]))
+
+
+def fits(rounds: Sequence[Round]) -> list[dict[str, int]]:
+    """What the last fit of each round had to say; a round that broke off has none."""
+    return [round_.figures["fit"][-1] for round_ in rounds if "fit" in round_.figures]

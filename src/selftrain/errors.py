@@ -32,6 +32,10 @@ class RunError(SelftrainError):
     """A run folder that is locked, foreign, damaged, newer, or of another configuration."""
 
 
+class LockedError(RunError):
+    """A run folder that another process is writing."""
+
+
 class TrainingError(SelftrainError):
     """A training that cannot go on, such as a loss that is no longer a number."""
 

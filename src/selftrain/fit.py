@@ -45,9 +45,10 @@ def fit(model: Classifier, lesson: Lesson, how: Tune, *, seed: int, on: Machine)
     started = time.perf_counter()
     accelerator = on.accelerator()
     model.to(accelerator.device)
+    lesson = Lesson(lesson.gold) if how.only == "gold" else lesson
     if how.head_start == "regression":
         start_head(model, [*lesson.gold, *lesson.easy])
-    table = Table.of(model, Lesson(lesson.gold) if how.only == "gold" else lesson)
+    table = Table.of(model, lesson)
     here = accelerator.process_index
     plan = steps_of(table, how, Random(child(seed, "batches", here)))  # noqa: S311
     golds = cycle(table.gold, Random(child(seed, "agreement", here)))  # noqa: S311

@@ -70,10 +70,10 @@ def rows(task: Task, source: Source, split: str) -> Iterator[dict[str, str]]:
                 continue
             if not isinstance(label, int) or not 0 <= label < len(task.labels):
                 raise DataError(f"{source.repository}, {split}, row {number}: label {label!r}")
-            texts = {
-                name: str(row[theirs]) for name, theirs in zip(names, source.texts, strict=True)
-            }
-            yield {**texts, "label": task.labels[label]}
+            texts = [row.get(column) for column in source.texts]
+            if not all(isinstance(text, str) for text in texts):
+                raise DataError(f"{source.repository}, {split}, row {number}: a text is missing")
+            yield {**dict(zip(names, map(str, texts), strict=True)), "label": task.labels[label]}
 
 
 def _download(source: Source, split: str) -> list[Path]:

@@ -135,6 +135,10 @@ class Method:
         check_layers(self.passes_in, "passes_in")
         require(0 <= self.converged < 1, "converged", self.converged, "0 or more and below 1")
         require(bool(self.student) or not self.rounds, "student", self.student, "a Tune or more")
+        for later in self.student[1:]:
+            fine = later.head_start == "random"
+            expected = "random after the first stage, or what that learnt would be lost"
+            require(fine, "head_start", later.head_start, expected)
         if self.adapt is not None:
             alone = not self.rounds and isinstance(self.teacher.changes, Full)
             require(alone, "adapt", self.adapt, "no rounds, and a teacher that changes all of it")

@@ -2,8 +2,9 @@
 
 A method is data; a new one is a line here. ``paper`` keeps the paper's values (the authors'
 where the paper gives none); ``laptop`` is what we measured to work on two CPU cores and says so
-in docs/deviations.md, value by value. Under both, every method has the same pool, number of easy
-rows and steps; ``published`` is ``paper`` with each baseline's own published sizes.
+in docs/deviations.md, value by value. Under ``laptop`` every method has the same pool, rounds and
+steps; ``paper`` counts epochs, so a method that learns from more rows takes more steps there.
+``published`` is ``paper`` with each baseline's own published sizes.
 """
 
 from __future__ import annotations
@@ -118,10 +119,14 @@ def reading(how: Tune, reads: Reads) -> Tune:
 
 
 def whole(method: Method) -> Method:
-    """All of the student moves, at the teacher's rates: no parameter-efficient module."""
+    """All of the student moves, with the teacher's rates and head: no module."""
     full = method.teacher
     student = replace(
-        method.student[0], changes=full.changes, rate=full.rate, head_rate=full.head_rate
+        method.student[0],
+        changes=full.changes,
+        rate=full.rate,
+        head_rate=full.head_rate,
+        head=full.head,
     )
     return replace(method, student=(student,))
 
@@ -171,7 +176,6 @@ def ust(*, hard: bool, preset: Preset = "laptop") -> Method:
         loss=CrossEntropy(),
         contrast=None,
         gold=0.0,
-        head=base.teacher.head,
         head_start="random",
         starts_from="teacher",
     )
@@ -203,7 +207,8 @@ def lite(preset: Preset = "laptop") -> Method:
     """LiST: adapters and the MLM head are all that moves, in the teacher too; soft labels.
 
     All of D_u' is learnt from. After 60 % of the steps rows count by how far they agree with D_l;
-    then D_l itself. Its own sizes: 6 rounds. The two stages share a round's steps, three to one.
+    then D_l itself. Its own sizes: 6 rounds. Where a round has a number of steps, its two stages
+    share them, three to one.
     """
     base = upet("prompt", "adapter", preset)
     changes, rate = tuned("adapter", preset)

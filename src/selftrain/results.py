@@ -57,6 +57,8 @@ class Result:
     f1: dict[str, Share]
     """By class."""
     calibration_error: Share
+    most: int | None = None
+    """At most so many rows were to be scored; None: all there are."""
     bins: tuple[Bin, ...] = ()
     by_round: tuple[Share | None, ...] = ()
     """Accuracy of the teacher and of each round; None where a round has no model."""
@@ -77,7 +79,7 @@ class Result:
     format: int = FORMAT
 
     @property
-    def key(self) -> tuple[str, str, str, str, Shots, int, str]:
+    def key(self) -> tuple[object, ...]:
         """What makes it this cell and no other."""
         return (
             self.task,
@@ -87,6 +89,7 @@ class Result:
             self.shots,
             self.seed,
             self.on,
+            self.most,
         )
 
 

@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 
 from selftrain.data import Lesson
 from selftrain.disk import refusals, remove, replacing, sync
-from selftrain.errors import RunError
+from selftrain.errors import LockedError, RunError
 from selftrain.lessons import read_lesson, write_lesson
 from selftrain.manifest import MANIFEST, Manifest, differences
 from selftrain.record import LESSON, RECORD, Record
@@ -110,7 +110,7 @@ def _locked(folder: Path) -> AbstractContextManager[object]:
     try:
         return FileLock(path, mode=0o600).acquire(blocking=False)
     except Timeout:
-        raise RunError(
+        raise LockedError(
             f"{folder} is being written by another process",
             "wait until that one has ended, or begin in another folder: -o NEW",
         ) from None

@@ -10,12 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
@@ -28,7 +29,7 @@ from selftrain.experiment import train
 from selftrain.loop import Round
 from selftrain.machine import Machine
 from selftrain.manifest import Manifest
-from selftrain.method import Method
+from selftrain.method import Method, digest
 from selftrain.scores import Votes, joined
 from selftrain.seeds import child
 from selftrain.task import Task
@@ -66,13 +67,31 @@ class Shared:
         }
         return cls(folder, method, seed, _key(taught), _key(voted))
 
-    def teacher(self, task: Task, split: Split, *, backbone: Backbone, on: Machine) -> Round:
-        """Round 0, trained at the first call."""
+    @property
+    def apart(self) -> bool:
+        """Whether nothing is shared: what a trunk remembers depends on the students beside it."""
+        return getattr(self.method.teacher.changes, "layers", None) is not None
+
+    def teacher_of(
+        self,
+        task: Task,
+        split: Split,
+        *,
+        backbone: Backbone,
+        on: Machine,
+        say: Callable[[str], object],
+    ) -> Callable[[], Round] | None:
+        """Gives round 0, trained at the first call of all; None where it is not shared."""
         place = self.folder / "teachers" / self.teacher_key
-        rounds = train(
-            place, task, split, alone(self.method), backbone=backbone, seed=self.seed, on=on
-        )
-        return next(iter(list(rounds)))
+
+        def teacher() -> Round:
+            method = alone(self.method)
+            (only,) = train(
+                place, task, split, method, backbone=backbone, seed=self.seed, on=on, say=say
+            )
+            return only
+
+        return None if self.apart else teacher
 
     @property
     def votes_path(self) -> Path:
@@ -83,26 +102,28 @@ class Shared:
         self, teacher: Classifier, pool: Iterable[Example], passes: int, *, seed: int, on: Machine
     ) -> Iterator[tuple[list[Example], Votes]]:
         """As ``annotate`` does it; the votes of round 1 are kept, and taken from what was kept."""
-        if seed != child(self.seed, "votes", 1):
+        if self.apart or seed != child(self.seed, "votes", 1):
             yield from annotate(teacher, pool, passes, seed=seed, on=on)
             return
         rows = list(pool)
-        found = read_votes(self.votes_path, rows, len(teacher.labels))
-        if found is None:
+        kept = read_votes(self.votes_path, rows, len(teacher.labels), passes)
+        if kept is None:
             started = time.perf_counter()
             parts = [votes for _, votes in annotate(teacher, rows, passes, seed=seed, on=on)]
             found = joined(parts)
-            write_votes(self.votes_path, rows, found, time.perf_counter() - started)
+            seconds = time.perf_counter() - started
+            write_votes(self.votes_path, rows, found, seconds=seconds, by=digest(self.method))
+        else:
+            found = kept.votes
         for start in range(0, len(rows), CHUNK):
             yield rows[start : start + CHUNK], piece(found, start, start + CHUNK)
 
     def spared(self, rounds: Sequence[Round]) -> float:
-        """Seconds of annotating that round 1 did not take because its votes were there."""
-        if len(rounds) < 2 or not self.votes_path.exists():
+        """Seconds that round 1 did not take because another method had made its votes."""
+        about = read_about(self.votes_path)
+        if self.apart or len(rounds) < 2 or about is None or about.by == digest(self.method):
             return 0.0
-        with safe_open(self.votes_path, "pt") as file:
-            taken = float((file.metadata() or {}).get("seconds", "0"))
-        return max(0.0, taken - float(rounds[1].figures.get("seconds annotating", taken)))
+        return about.seconds
 
 
 def alone(method: Method) -> Method:
@@ -117,31 +138,68 @@ def piece(votes: Votes, start: int, end: int) -> Votes:
     return Votes(**parts, passes=votes.passes)
 
 
-def write_votes(path: Path, rows: Sequence[Example], votes: Votes, seconds: float) -> None:
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a file of votes says of itself."""
+
+    rows: str
+    """A hash of whom they are on, in order."""
+    passes: Annotated[int, Field(ge=1)]
+    seconds: Annotated[FiniteFloat, Field(ge=0)]
+    by: str
+    """The digest of the method that made them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The votes of a file, and what it says of itself."""
+
+    votes: Votes
+    about: About
+
+
+def write_votes(
+    path: Path, rows: Sequence[Example], votes: Votes, *, seconds: float, by: str
+) -> None:
     """Keep the votes on a pool, with a hash of whom they are on."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     tensors = {name: getattr(votes, name).contiguous() for name in PARTS}
-    about = {"rows": _names(rows), "passes": str(votes.passes), "seconds": f"{seconds:.3f}"}
+    about = {
+        "rows": _names(rows),
+        "passes": str(votes.passes),
+        "seconds": f"{seconds:.3f}",
+        "by": by,
+    }
     with replacing(path) as place:  # under a name of its own: another worker may write the same
         save_file(tensors, place, about)
 
 
-def read_votes(path: Path, rows: Sequence[Example], classes: int) -> Votes | None:
-    """The votes that were kept on exactly these rows; None where there are none."""
+def read_about(path: Path) -> About | None:
+    """What a file says of its votes; None where there is none, or it says nothing sensible."""
     try:
         with safe_open(path, "pt") as file:
-            about = file.metadata() or {}
-            parts = {name: file.get_tensor(name) for name in PARTS}
-    except (OSError, SafetensorError):
+            return TypeAdapter(About).validate_python(file.metadata() or {})
+    except (OSError, SafetensorError, ValidationError):
         return None
+
+
+def read_votes(path: Path, rows: Sequence[Example], classes: int, passes: int) -> Kept | None:
+    """The votes that were kept on exactly these rows and passes; None where there are none."""
+    about = read_about(path)
+    if about is None or (about.rows, about.passes) != (_names(rows), passes):
+        return None
+    with safe_open(path, "pt") as file:
+        if set(file.keys()) != set(PARTS):
+            return None
+        parts = {name: file.get_tensor(name) for name in PARTS}
     shapes = {name: [len(rows), classes] for name in PARTS} | {"entropy": [len(rows)]}
     whole = all(
-        list(parts[name].shape) == shapes[name] and parts[name].dtype == torch.float64
-        for name in PARTS
+        list(part.shape) == shapes[name]
+        and part.dtype == torch.float64
+        and bool(part.isfinite().all())
+        for name, part in parts.items()
     )
-    if not whole or about.get("rows") != _names(rows) or not about.get("passes", "").isdigit():
-        return None
-    return Votes(**parts, passes=int(about["passes"]))
+    return Kept(Votes(**parts, passes=passes), about) if whole else None
 
 
 def _names(rows: Sequence[Example]) -> str:

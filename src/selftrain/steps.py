@@ -75,8 +75,12 @@ class Table:
         )
 
     def tied(self, rows: Sequence[int]) -> Tensor:
-        """Which two of these easy rows are neighbours of one pseudo label, [B, B]."""
-        near = [{self.easy.start + place for place in self.near[i - self.easy.start]} for i in rows]
+        """Which two of these easy rows are neighbours of one pseudo label, [B, B].
+
+        A row that an epoch's end brings twice is a neighbour of itself.
+        """
+        first = self.easy.start
+        near = [{i, *(first + place for place in self.near[i - first])} for i in rows]
         links = torch.tensor([[j in mine for j in rows] for mine in near])
         labels = self.labels[torch.tensor(rows)]
         return (links | links.T) & (labels[:, None] == labels)
@@ -156,9 +160,14 @@ def with_contrast(
 
 
 def with_neighbours(step: Step, table: Table, random: Random) -> Step:
-    """Add one neighbour of each easy row, so that a batch holds pairs that lie close."""
+    """Add a neighbour of each easy row that has none in the batch, so that some lie close."""
     first = table.easy.start
-    near = [table.near[row - first] for row in step.rows[: step.easy]]
-    added = [first + random.choice(mine) for mine in near if mine]
+    there = set(step.rows[: step.easy])
+    added: list[int] = []
+    for row in step.rows[: step.easy]:
+        near = [first + place for place in table.near[row - first]]
+        if near and there.isdisjoint(near):
+            added.append(random.choice(near))
+            there.add(added[-1])
     places = (*range(step.easy), *range(len(step.rows), len(step.rows) + len(added)))
     return replace(step, rows=step.rows + added, linked=places)

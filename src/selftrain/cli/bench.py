@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typing_extensions import TypedDict
 
 from selftrain.cli import inputs, options
 from selftrain.cli.demo import seeds_of
@@ -22,18 +23,21 @@ if TYPE_CHECKING:
 
 WORKERS = "Many workers"
 HUB = "hub"
-ENTRIES = {
-    "methods": list,
-    "tasks": list,
-    "backbones": list,
-    "seeds": list,
-    "shots": list,
-    "references": list,
-    "preset": str,
-    "rounds": int,
-    "rows": int,
-    "variant": list,
-}
+
+
+class Asked(TypedDict, total=False):
+    """What a grid file may hold."""
+
+    methods: list[str]
+    tasks: list[str]
+    backbones: list[str]
+    seeds: list[int]
+    shots: list[int | str]
+    references: list[str]
+    preset: str
+    rounds: int
+    rows: int
+    variant: list[dict[str, Any]]
 
 
 def bench(
@@ -69,7 +73,8 @@ def bench(
     ] = None,
     preset: options.PresetName = None,
     as_published: Annotated[
-        bool, typer.Option("--as-published", help="Baselines with their own published sizes.")
+        bool,
+        typer.Option("--as-published", help="Preset paper, baselines with their published sizes."),
     ] = False,
     rounds: Annotated[
         int | None, typer.Option(metavar="N", help="Of every method that has any.")
@@ -116,6 +121,8 @@ def bench(
     A killed grid goes on where it stopped. `selftrain table` makes tables of its cells.
     """
     check_workers(storage, study, ray)
+    if as_published and preset is not None:
+        raise ConfigError("--as-published is a preset of its own", "leave out --preset")
     flags = {
         "methods": method,
         "tasks": task,
@@ -189,26 +196,31 @@ def fetched(grid: Grid, out: Path) -> Path:
     return out / "data"
 
 
-def read_grid(path: Path | None) -> dict[str, Any]:
+def read_grid(path: Path | None) -> Asked:
     """The file's entries, each checked for name and kind."""
     if path is None:
-        return {}
+        return Asked()
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}", "--grid FILE.toml") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not TOML: {error}", 'methods = ["head-ft"]') from None
+    from pydantic import TypeAdapter, ValidationError
+
     from selftrain.config import check_name
 
-    for name, value in table.items():
-        check_name(name, ENTRIES, str(path))
-        if type(value) is not ENTRIES[name]:
-            raise ConfigError(
-                f"{path}: `{name}` is {value!r}; expected a {ENTRIES[name].__name__}",
-                'tasks = ["sst2", "agnews"]',
-            )
-    return table
+    for name in table:
+        check_name(name, Asked.__annotations__, str(path))
+    try:
+        return TypeAdapter(Asked).validate_python(table, strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ConfigError(
+            f"{path}: `{place}` is {first.get('input')!r}: {first['msg'].lower()}",
+            'tasks = ["sst2", "agnews"]',
+        ) from None
 
 
 def grid_of(asked: Mapping[str, Any], on_rows: str) -> Grid:
@@ -231,6 +243,8 @@ def grid_of(asked: Mapping[str, Any], on_rows: str) -> Grid:
                 "a variant needs the name of a recipe and one of its own",
                 'name = "upet-head-adapter", as = "upet-head-adapter-alpha-0.2-rank-topk"',
             )
+        if label in chosen:
+            raise ConfigError(f"two methods are called `{label}`", 'as = "a name of its own"')
         changes = {key: value for key, value in variant.items() if key != "as"}
         chosen[label] = replace(method_of(changes, preset), name=label)
     if "rounds" in asked:

@@ -14,7 +14,7 @@ from command import config, sentences
 from command import selftrain as command
 from selftrain import bench, results, runs, shared, tasksets
 from selftrain.bench import Bench, Grid, Group
-from selftrain.errors import RunError
+from selftrain.errors import TrainingError
 from selftrain.experiment import train
 from selftrain.loop import drawn
 from selftrain.losses import CrossEntropy
@@ -121,7 +121,9 @@ def test_the_majority_class_is_that_of_the_scored_rows(made, data):
 def test_a_cell_that_fails_is_passed_over_and_told_at_the_end(made):
     far = replace(METHOD, name="far", teacher=replace(METHOD.teacher, rate=1e30, head_rate=None))
     here = made(seeds=(12,), references=(), methods={"far": far, "upet": METHOD})
-    with pytest.raises(RunError, match="1 cells failed, the first: far on sst2"):
+    with pytest.raises(
+        TrainingError, match="cells that failed: 1, the first far on sst2: the loss"
+    ):
         list(here.run())
     assert [result.method for result in results.read(here.out / "cells.jsonl")] == ["upet"]
 

@@ -19,6 +19,7 @@ from command import sentences
 from selftrain import results, tasksets, workers
 from selftrain.bench import Bench, Grid
 from selftrain.errors import ConfigError, RunError
+from selftrain.method import digest
 from selftrain.workers import optuna_groups, ray_groups
 from test_bench import LINE, write_grid
 
@@ -156,7 +157,7 @@ def test_a_group_stopped_by_an_error_is_taken_up(made, storage, monkeypatch):
 def test_a_run_that_another_process_writes_is_left_to_it(made, storage):
     here = made(seeds=(12,), methods={"ft": FT})
     (group,) = here.grid.groups()
-    folder = here.out / "runs" / group.place / "ft"
+    folder = here.out / "runs" / group.place / f"ft-{digest(FT)}"
     folder.mkdir(parents=True)
     with FileLock(folder / ".lock"):
         assert [result.method for result in optuna_groups(here, storage)] == ["majority"]

@@ -29,6 +29,7 @@ from selftrain.errors import (
     LockedError,
     ModelError,
     RunError,
+    SelftrainError,
     TrainingError,
     require,
 )
@@ -187,7 +188,7 @@ class Bench:
 
         A cell that fails is told and passed over; at the end an error says how many did.
         """
-        failed: list[str] = []
+        failed: list[tuple[str, SelftrainError]] = []
         wanted = None if groups is None else set(groups)
         tasks: dict[str, tasksets.Taskset] = {}
         held: dict[str, tuple[Labeled, ...]] = {}
@@ -218,15 +219,16 @@ class Bench:
                 continue
             except (ModelError, TrainingError, RunError) as error:
                 self.say(f"{group.place / slug(name)} failed: {error.message}")
-                failed.append(f"{name} on {group.task}: {error.message}")
+                failed.append((f"{name} on {group.task}", error))
                 continue
             results.append(self.out / CELLS, result)
             if result.run:
                 twins[twin(result.key)] = result
             yield result
         if failed:
-            raise RunError(
-                f"{len(failed)} cells failed, the first: {failed[0]}",
+            which, first = failed[0]
+            raise type(first)(
+                f"cells that failed: {len(failed)}, the first {which}: {first.message}",
                 "leave that method out, or correct it; what is done is kept",
             )
 

@@ -49,11 +49,12 @@ def test_the_wheel_carries_its_data_and_its_licences(dist: Path) -> None:
     for name in (
         "selftrain/py.typed",
         "selftrain/tasks/sst2.toml",
+        "selftrain/published.toml",
         "selftrain/addons/minilm-mlm/addon.safetensors",
     ):
         assert name in names
     assert any(name.endswith("licenses/NOTICE") for name in names)
-    assert not any("shared" in name or name.startswith("tests/") for name in names)
+    assert not any("shared/" in name or name.startswith("tests/") for name in names)
 
 
 def test_the_sdist_carries_the_tests_and_constraints(dist: Path) -> None:

@@ -86,13 +86,7 @@ def read(path: Path | None) -> Config:
     """The file's entries, each checked for name and kind; the defaults where there is no file."""
     if path is None:
         return Config()
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}", "--config FILE.toml") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        hint = 'texts stand in quotes: backbone = "minilm"'
-        raise ConfigError(f"{path} is not TOML: {error}", hint) from None
+    table = read_toml(path, "--config", hint='texts stand in quotes: backbone = "minilm"')
     for name, value in table.items():
         check_name(name, KINDS, str(path))
         if type(value) is not KINDS[name]:  # exactly: True would pass for a whole number
@@ -105,6 +99,16 @@ def read(path: Path | None) -> Config:
         if not isinstance(value, str):
             raise ConfigError(f"{path}: `columns.{name}` is {value!r}", f'{name} = "COLUMN"')
     return Config(**table)
+
+
+def read_toml(path: Path, flag: str, *, hint: str) -> dict[str, Any]:
+    """The tables of a file that was given with a flag; the hint is a line as it should look."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}", f"{flag} FILE.toml") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not TOML: {error}", hint) from None
 
 
 def check_name(name: str, known: Collection[str], where: str) -> None:

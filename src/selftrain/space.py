@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from itertools import combinations
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from selftrain.config import check_name, merged
+from selftrain.config import check_name, merged, read_toml
 from selftrain.errors import ConfigError
 from selftrain.method import Method, from_plain, to_plain
 from selftrain.published import figures
@@ -87,13 +86,7 @@ def paper_space(method: Method) -> Space:
 def read_space(path: Path) -> Space:
     """The space of a TOML file: an entry of the method and a list of values on each line."""
     hint = '"select.score.alpha" = [0.2, 0.4]'
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}", "--space FILE.toml") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not TOML: {error}", hint) from None
-    found = flat(table)
+    found = flat(read_toml(path, "--space", hint=hint))
     if not found:
         raise ConfigError(f"{path} has no entry", hint)
     for name, values in found.items():

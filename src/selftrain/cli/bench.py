@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -200,16 +199,11 @@ def read_grid(path: Path | None) -> Asked:
     """The file's entries, each checked for name and kind."""
     if path is None:
         return Asked()
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}", "--grid FILE.toml") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not TOML: {error}", 'methods = ["head-ft"]') from None
     from pydantic import TypeAdapter, ValidationError
 
-    from selftrain.config import check_name
+    from selftrain.config import check_name, read_toml
 
+    table = read_toml(path, "--grid", hint='methods = ["head-ft"]')
     for name in table:
         check_name(name, Asked.__annotations__, str(path))
     try:

@@ -21,7 +21,6 @@ from selftrain.losses import CrossEntropy
 from selftrain.method import digest
 from selftrain.pel import Adapter
 from selftrain.recipes import recipe
-from selftrain.results import Result
 from selftrain.shared import read_about, read_votes, write_votes
 from selftrain.task import find
 
@@ -270,66 +269,6 @@ def test_the_rows_scored_are_the_same_for_every_seed(data):
         split = rows.split(4, seed)
         assert not held & {row.example.uid for row in split.labeled}
         assert not held & {example.uid for example in split.unlabeled}
-
-
-# ── lines ────────────────────────────────────────────────────────────────────────────────────
-
-LINE = Result(
-    task="sst2",
-    method="upet",
-    recipe="abc",
-    preset="laptop",
-    backbone="minilm",
-    shots=16,
-    seed=12,
-    on="test",
-    rows=10,
-    accuracy=0.5,
-    macro_f1=0.5,
-    f1={"a": 0.5},
-    calibration_error=0.1,
-)
-
-
-def test_a_line_comes_back_as_it_was(tmp_path):
-    results.append(tmp_path / "x" / "cells.jsonl", LINE)
-    results.append(tmp_path / "x" / "cells.jsonl", replace(LINE, seed=21, shots="full"))
-    read = results.read(tmp_path / "x" / "cells.jsonl")
-    assert read == [LINE, replace(LINE, seed=21, shots="full")]
-
-
-def test_the_later_of_two_lines_counts(tmp_path):
-    for score in (0.5, 0.7):
-        results.append(tmp_path / "cells.jsonl", replace(LINE, accuracy=score))
-    (only,) = results.read(tmp_path / "cells.jsonl")
-    assert only.accuracy == 0.7
-
-
-def test_half_a_line_is_no_line_and_the_next_one_is_whole(tmp_path):
-    path = tmp_path / "cells.jsonl"
-    results.append(path, LINE)
-    path.write_bytes(path.read_bytes() + b'{"task": "ss')
-    assert results.read(path) == [LINE]
-    results.append(path, replace(LINE, seed=21))
-    assert [result.seed for result in results.read(path)] == [12, 21]
-
-
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [
-        ({"accuracy": 1.5}, "accuracy"),
-        ({"seed": "x"}, "seed"),
-        ({"format": 2}, "format"),
-        ({"shots": 0}, "shots"),
-        ({"rows": -1}, "rows"),
-    ],
-)
-def test_a_line_of_a_stranger_is_checked(tmp_path, change, named):
-    results.append(tmp_path / "cells.jsonl", LINE)
-    plain = json.loads((tmp_path / "cells.jsonl").read_text())
-    (tmp_path / "cells.jsonl").write_text(json.dumps(plain | change) + "\n")
-    with pytest.raises(results.DataError, match=named):
-        results.read(tmp_path / "cells.jsonl")
 
 
 # ── the command ──────────────────────────────────────────────────────────────────────────────

@@ -1,0 +1,113 @@
+"""`selftrain table`: formats, files and flags."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from cells import UPET, cell, seeds
+from selftrain import results
+from selftrain.cli.tables import format_of, table
+from selftrain.errors import ConfigError, SelftrainError
+
+app = typer.Typer()
+app.command()(table)
+
+
+@pytest.fixture
+def cells(tmp_path: Path) -> Path:
+    path = tmp_path / "cells.jsonl"
+    for each in [*seeds("majority", 0.5, 0.5), *seeds(UPET, 0.80, 0.82), *seeds("ust", 0.7)]:
+        results.append(path, each)
+    return path
+
+
+def run(*words: object) -> Any:
+    return CliRunner().invoke(app, list(map(str, words)), catch_exceptions=False)
+
+
+def refused(*words: object) -> SelftrainError:
+    with pytest.raises(SelftrainError) as raised:
+        run(*words)
+    return raised.value
+
+
+def test_text_is_a_table_on_stdout_with_its_notes(cells: Path) -> None:
+    said = run("main", cells)
+    assert said.exit_code == 0
+    assert "│ UPET Head-Adapter" in said.stdout
+    assert "81.0 ± 1.4" in said.stdout
+    assert "No cells on: mnli" in said.stdout
+    assert "Compared" in said.stdout
+    assert said.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("form", "start"), [("markdown", "### Main"), ("csv", '"Main'), ("latex", "\\begin{table}")]
+)
+def test_every_format_goes_to_stdout(cells: Path, form: str, start: str) -> None:
+    assert run("main", cells, "--format", form).stdout.startswith(start)
+
+
+def test_json_has_the_sheets(cells: Path) -> None:
+    first, second = json.loads(run("main", cells, "--json", "--paper").stdout)
+    assert first["head"][0] == "method"
+    assert ["as published", *first["rows"][2][1:]] == first["rows"][2]
+    assert second["title"] == "Compared"
+
+
+def test_a_files_name_says_its_format(cells: Path, tmp_path: Path) -> None:
+    out = tmp_path / "main.tex"
+    said = run("main", cells, "--out", out)
+    assert (said.stdout, said.stderr) == ("", f"written: {out}\n")
+    assert out.read_text("utf-8").endswith("\\end{table}\n")
+
+
+def test_text_and_unknown_endings_are_not_written_to_a_file() -> None:
+    for form, out in (("text", "a.md"), (None, "a.pdf")):
+        with pytest.raises(ConfigError) as raised:
+            format_of(form, Path(out))  # type: ignore[arg-type]
+        assert "--format markdown" in str(raised.value.hint)
+    assert format_of(None, None) == "text"
+    assert format_of("csv", Path("a.md")) == "csv"
+
+
+def test_a_strangers_names_send_no_codes_to_a_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "cells.jsonl"
+    results.append(path, cell("\x1b[2Jx", 0.8, task="a\x1b[2J\nb", backbone="\x1b]0;"))
+    for form in ("text", "markdown", "csv", "latex"):
+        assert "\x1b" not in run("main", path, "--format", form).stdout
+    assert "\x1b" not in run("main", path, "--json").stdout
+
+
+def test_what_a_table_is_made_of_must_be_given(tmp_path: Path) -> None:
+    assert refused("main").hint == "selftrain table main cells.jsonl"
+    assert refused("data").hint == "--data DIR"
+    assert refused("main", tmp_path / "nowhere").hint == "selftrain bench writes one"
+    assert "1 or more" in refused("main", tmp_path / "nowhere", "--shots", 0).message
+    assert run("grid").exit_code == 0
+    assert run("nothing").exit_code == 2
+
+
+def test_recipes_backbones_and_rows_are_chosen_by_flags(cells: Path) -> None:
+    other = [replace(cell(UPET, 0.9), recipe="other"), cell("ust", 0.3, on="design")]
+    for each in other:
+        results.append(cells, each)
+    assert "--recipe other" in str(refused("main", cells).hint)
+    assert "90.0" in run("main", cells, "--recipe", "other").stdout
+    assert "30.0" in run("main", cells, "--on", "design", "--backbone", "minilm").stdout
+
+
+def test_sweep_and_data_are_read_by_their_flags(tmp_path: Path) -> None:
+    sweep = tmp_path / "sweep.json"
+    sweep.write_text('{"space": {"alpha": [0.25]}}', encoding="utf-8")
+    assert "0.25" in run("grid", "--sweep", sweep).stdout
+    (tmp_path / "cb").mkdir()
+    (tmp_path / "cb" / "train.jsonl").write_text('{"text": "a", "label": "b"}\n', "utf-8")
+    assert "│ cb" in run("data", "--data", tmp_path).stdout

@@ -1,0 +1,168 @@
+"""The main table: what is averaged, what is marked and what is missing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cells import UPET, cell, rows, seeds
+from selftrain.errors import DataError
+from selftrain.published import figures
+from selftrain.results import Result
+from selftrain.tables import KINDS, Choice, Sheet
+from selftrain.tables.names import MAIN, is_main, shown
+
+
+def main(cells: list[Result], **choice: Any) -> Sheet:
+    return KINDS["main"](cells, Choice(**choice))[0]
+
+
+def test_a_cell_is_mean_and_sd_over_seeds_in_percent() -> None:
+    """80 and 82: mean 81, sd sqrt(2) = 1.4."""
+    found = rows(main(seeds("head-ft", 0.80, 0.82)))["Head FT"]
+    assert found["sst2"] == "81.0 ± 1.4"
+    assert (found["tunable"], found["seconds"], found["cells"]) == ("0.6M", "40", "2")
+
+
+def test_fewer_seeds_than_the_most_in_the_table_are_said() -> None:
+    sheet = main([*seeds("head-ft", 0.7, 0.7, 0.7), *seeds(UPET, 0.80, 0.82)])
+    assert rows(sheet)["UPET Head-Adapter"]["sst2"] == "81.0 ± 1.4 (2 of 3)"
+    assert rows(sheet)["Head FT"]["sst2"] == "70.0 ± 0.0"
+
+
+def test_a_missing_cell_is_shown_as_missing_and_leaves_no_average() -> None:
+    sheet = main(
+        [*seeds("head-ft", 0.7), *seeds("head-ft", 0.5, task="cb"), *seeds(UPET, 0.8, task="cb")]
+    )
+    assert sheet.head == ("method", "tunable", "sst2", "cb", "average", "seconds", "cells")
+    assert rows(sheet)["Head FT"]["average"] == "60.0"
+    assert rows(sheet)["UPET Head-Adapter"]["sst2"] == "–"
+    assert rows(sheet)["UPET Head-Adapter"]["average"] == "–"
+
+
+def test_an_average_with_seeds_missing_says_how_many_cells_it_has() -> None:
+    sheet = main([*seeds("head-ft", 0.7, 0.7), *seeds("head-ft", 0.5, task="cb")])
+    assert rows(sheet)["Head FT"]["average"] == "60.0 (3 of 4 cells)"
+
+
+def test_methods_stand_in_the_papers_order_whatever_the_order_of_the_file() -> None:
+    """References, then the full data, then the few labels; what the paper has not comes last."""
+    methods = [method for method in MAIN if method != "majority"]
+    cells = [cell(method, 0.8) for method in ("something-new", *reversed(methods))]
+    cells += [cell("head-ft", 0.9, shots="full")]
+    expected = [shown(method) for method in methods]
+    expected[2:2] = ["Head FT, full data"]
+    assert [row[0] for row in main(cells).rows] == [*expected, "something-new"]
+
+
+def test_tasks_stand_in_the_papers_order_and_others_after_them() -> None:
+    sheet = main([cell("ust", 0.8, task=task) for task in ("zoo", "agnews", "sst2", "mnli")])
+    assert sheet.head[2:6] == ("sst2", "mnli", "agnews", "zoo")
+
+
+def test_methods_and_tasks_without_any_cell_are_named_below() -> None:
+    notes = main([cell("ust", 0.8)]).notes
+    absent = next(note for note in notes if note.startswith("No cells of"))
+    assert "LiST" in absent
+    assert "UST (hard)" in absent
+    assert "No cells on: mnli, qnli, mrpc, rte, cb, agnews." in notes
+
+
+def test_a_reconstructed_baseline_says_so_in_its_name() -> None:
+    sheet = main([cell("cest", 0.8)])
+    assert "CEST (reconstruction)" in rows(sheet)
+    assert any("rebuilt" in note for note in sheet.notes)
+
+
+def test_what_is_not_above_the_majority_class_is_marked_by_task_and_by_row() -> None:
+    sheet = main(
+        [
+            *seeds("majority", 0.5, 0.5),
+            *seeds("majority", 0.7, 0.7, task="mrpc"),
+            *seeds("head-ft", 0.8, 0.8),
+            *seeds("head-ft", 0.6, 0.7, task="mrpc"),
+            *seeds(UPET, 0.5, 0.5),
+        ]
+    )
+    found = rows(sheet)
+    assert found["Head FT"]["sst2"] == "80.0 ± 0.0"
+    assert found["Head FT"]["mrpc"] == "65.0 ± 7.1 (not learnt)"
+    assert found["UPET Head-Adapter (not learnt)"]["sst2"] == "50.0 ± 0.0 (not learnt)"
+    assert found["majority class"]["mrpc"] == "70.0 ± 0.0"
+    assert any(note.startswith("Not learnt") for note in sheet.notes)
+
+
+def test_without_a_majority_row_nothing_is_marked() -> None:
+    assert "Head FT" in rows(main([cell("head-ft", 0.1)]))
+
+
+def test_backbones_are_never_averaged_together_and_share_the_majority_row() -> None:
+    cells = [
+        cell("majority", 0.5, backbone="none"),
+        cell("head-ft", 0.8),
+        cell("head-ft", 0.6, backbone="bert"),
+    ]
+    sheets = KINDS["main"](cells, Choice())
+    assert ["bert" in sheets[0].title, "minilm" in sheets[1].title] == [True, True]
+    assert [rows(sheet)["Head FT"]["sst2"] for sheet in sheets] == ["60.0", "80.0"]
+    assert [rows(sheet)["majority class"]["sst2"] for sheet in sheets] == ["50.0", "50.0"]
+    (only,) = KINDS["main"](cells, Choice(backbone="bert"))
+    assert set(rows(only)) == {"majority class", "Head FT"}
+
+
+def test_other_shots_ablations_and_alphas_stay_out_of_the_main_table() -> None:
+    other = [f"{UPET}-wo-phce", f"{UPET}-alpha-0.2-rank-topk", "upet-head-full"]
+    other += [f"{UPET}-pel-teacher", "upet-head-full-pel-teacher"]
+    other += [f"{UPET}-pel-teacher-wo-phce"]
+    assert not any(map(is_main, other))
+    cells = [cell(UPET, 0.8), cell(UPET, 0.9, shots=32), *(cell(name, 0.1) for name in other)]
+    assert [row[:3] for row in main(cells).rows] == [("UPET Head-Adapter", "0.6M", "80.0")]
+
+
+def test_the_title_names_metric_rows_backbone_preset_and_shots() -> None:
+    assert main([cell(UPET, 0.8, on="design")], on="design").title == (
+        "Main result: accuracy on design rows, minilm, preset laptop, 16 labels a class"
+    )
+
+
+def test_f1_is_of_the_class_the_task_names_and_missing_where_it_names_none() -> None:
+    cells = [cell("ust", 0.8, task=task) for task in ("sst2", "mrpc", "cb")]
+    found = rows(main(cells, metric="f1"))["UST"]
+    assert (found["sst2"], found["mrpc"], found["cb"]) == ("–", "20.0", "40.0")
+    assert rows(main(cells, metric="macro_f1"))["UST"]["sst2"] == "40.0"
+    with pytest.raises(DataError, match="no F1 of `equivalent`"):
+        main([cell("ust", 0.8, task="mrpc", f1={"yes": 0.1})], metric="f1")
+
+
+def test_notes_say_what_is_not_alike() -> None:
+    cells = [
+        cell("ust", 0.8, by_round=(0.7, 0.8), version="0.1", also_in_train=3),
+        cell(UPET, 0.8, by_round=(0.7, 0.8, 0.8), version="0.2", rows=872, threads=2),
+    ]
+    notes = main(cells).notes
+    assert "Rounds at most: 1 (UST); 2 (UPET Head-Adapter)." in notes
+    assert "Cells of sst2 were scored on 1000 and 872 rows: not the same test." in notes
+    assert "Of the scored rows of sst2, up to 3 are also labelled or in the pool." in notes
+    assert "Cells were written by versions 0.1 and 0.2." in notes
+    assert "Runs had 1 and 2 threads: their seconds do not compare." in notes
+
+
+def test_heads_of_different_tasks_make_a_range_of_parameters() -> None:
+    cells = [cell("ust", 0.8, tuned=(9, 770)), cell("ust", 0.8, task="cb", tuned=(9, 1155))]
+    assert rows(main(cells))["UST"]["tunable"] == "770–1155"
+
+
+def test_the_papers_figures_stand_below_ours() -> None:
+    cells = [cell("ust", 0.8, task=task) for task in ("sst2", "agnews")]
+    ours, theirs = main(cells, paper=True).rows
+    assert ours[0] == "UST"
+    assert theirs == ("as published", "355M", "84.0 ± 4.0", "89.3 ± 3.5", "86.7", "–", "–")
+    assert "The paper's averages here are over the tasks shown." in main(cells, paper=True).notes
+
+
+def test_a_printed_average_is_shown_as_printed_where_all_seven_tasks_are() -> None:
+    cells = [cell("upet-head-prefix", 0.8, task=task) for task in figures().tasks]
+    sheet = main(cells, paper=True)
+    assert rows(sheet)["as published"]["average"] == "74.6"
+    assert any("mean of its row is 75.0" in note for note in sheet.notes)

@@ -1,0 +1,88 @@
+"""What may stand in one table, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cells import UPET, cell, rows
+from selftrain.errors import DataError
+from selftrain.results import Result
+from selftrain.tables import KINDS, Choice, Sheet
+
+
+def main(cells: list[Result], **choice: Any) -> Sheet:
+    return KINDS["main"](cells, Choice(**choice))[0]
+
+
+def test_cells_of_two_recipes_are_an_error_until_one_is_named() -> None:
+    cells = [cell(UPET, 0.8, recipe="aaa1"), cell(UPET, 0.6, recipe="bbb2"), cell("ust", 0.5)]
+    with pytest.raises(DataError, match=r"several recipes: aaa1 \(1: sst2\); bbb2") as raised:
+        main(cells)
+    assert raised.value.hint == "say which is meant: --recipe bbb2"
+    found = rows(main(cells, recipes=("aaa",)))
+    assert (found["UPET Head-Adapter"]["sst2"], found["UST"]["sst2"]) == ("80.0", "50.0")
+    with pytest.raises(DataError, match="no cell of this table is of recipe `ccc`"):
+        main(cells, recipes=("ccc",))
+    with pytest.raises(DataError, match="several recipes"):
+        main(cells, recipes=("aaa", "bbb"))
+
+
+def test_tasks_of_two_recipes_are_not_averaged_either() -> None:
+    with pytest.raises(DataError, match="several recipes"):
+        main([cell(UPET, 0.8, recipe="a"), cell(UPET, 0.8, task="cb", recipe="b")])
+
+
+def test_another_recipe_with_other_shots_or_in_another_table_is_no_conflict() -> None:
+    cells = [cell(UPET, 0.8), cell(UPET, 0.9, shots=32, recipe="other")]
+    cells += [cell("upet-head-full", 0.8, recipe="a"), cell("upet-head-full", 0.8, 2, recipe="b")]
+    assert len(main(cells).rows) == 1
+
+
+def test_presets_are_never_mixed_and_references_have_none() -> None:
+    cells = [
+        cell("majority", 0.5, preset=""),
+        cell(UPET, 0.8),
+        cell("ust", 0.7, preset="paper"),
+    ]
+    with pytest.raises(DataError, match="presets laptop and paper") as raised:
+        main(cells)
+    assert raised.value.hint == "choose one: --preset laptop"
+    sheet = main(cells, preset="paper")
+    assert set(rows(sheet)) == {"majority class", "UST"}
+    assert "preset paper" in sheet.title
+    with pytest.raises(DataError, match="no cell is of the preset `gpu`"):
+        main(cells, preset="gpu")
+
+
+@pytest.mark.parametrize(
+    ("cells", "choice", "problem", "hint"),
+    [
+        ([], Choice(), "no cell belongs in this table", "selftrain bench writes them"),
+        (
+            [cell(UPET, 0.8, on="design")],
+            Choice(),
+            "no cell of this table was scored on test rows; 1 were on design rows",
+            "--on design",
+        ),
+        (
+            [cell(UPET, 0.8)],
+            Choice(backbone="bert"),
+            "no cell of this table has the backbone `bert`",
+            "there are minilm",
+        ),
+        (
+            [cell(UPET, 0.8, shots=64), cell(UPET, 0.8, shots=32)],
+            Choice(),
+            "no cell of this table has 16 labels a class",
+            "there are 32 and 64: --shots 32",
+        ),
+    ],
+)
+def test_a_table_without_cells_says_which_there_are(
+    cells: list[Result], choice: Choice, problem: str, hint: str
+) -> None:
+    with pytest.raises(DataError) as raised:
+        KINDS["main"](cells, choice)
+    assert (raised.value.message, raised.value.hint) == (problem, hint)

@@ -1,0 +1,69 @@
+"""Better than: which cells make pairs, and when a p-value is given."""
+
+from __future__ import annotations
+
+from cells import UPET, cell, seeds
+from selftrain.results import Result
+from selftrain.tables import KINDS, Choice
+from selftrain.tables.names import MAIN
+
+
+def compared(cells: list[Result], kind: str = "main") -> dict[tuple[str, str], dict[str, str]]:
+    sheet = KINDS[kind](cells, Choice())[-1]
+    assert sheet.title == "Compared"
+    return {(row[0], row[1]): dict(zip(sheet.head, row, strict=True)) for row in sheet.rows}
+
+
+def test_pairs_are_the_tasks_and_seeds_that_both_methods_have() -> None:
+    """Seeds 0 and 1 of sst2 alone: +10 and -4 points; seed 2 and cb have no partner."""
+    cells = [*seeds(UPET, 0.80, 0.66, 0.99), *seeds("head-ft", 0.70, 0.70)]
+    cells += seeds(UPET, 0.9, task="cb")
+    found = compared(cells)["UPET Head-Adapter", "Head FT"]
+    assert (found["points"], found["pairs"], found["wins"]) == ("+3.0", "2", "1")
+    assert found["p"] == "fewer than 6 pairs"
+
+
+def test_six_pairs_have_a_p_value_corrected_for_the_number_of_comparisons() -> None:
+    """All six agree: 2/64 = .031; two such comparisons: .0625 each."""
+    six = [0.81, 0.82, 0.83, 0.84, 0.85, 0.86]
+    one = compared([*seeds(UPET, *six), *seeds("head-ft", *[0.7] * 6)])
+    assert one["UPET Head-Adapter", "Head FT"]["p"] == "0.031"
+    two = compared([*seeds(UPET, *six), *seeds("head-ft", *[0.7] * 6), *seeds("ust", *[0.6] * 6)])
+    assert {row["p"] for row in two.values()} == {"0.062"}
+
+
+def test_comparisons_that_cannot_be_significant_say_so() -> None:
+    six = [*seeds(UPET, *[0.8] * 6), *seeds("head-ft", *[0.7] * 6), *seeds("ust", *[0.6] * 6)]
+    told = "So many comparisons of so few pairs: no p can fall below 0.06."
+    assert told in KINDS["main"](six, Choice())[-1].notes
+    assert told not in KINDS["main"](six[:12], Choice())[-1].notes
+
+
+def test_a_comparison_without_p_is_not_counted_in_the_correction() -> None:
+    six = [0.81, 0.82, 0.83, 0.84, 0.85, 0.86]
+    found = compared([*seeds(UPET, *six), *seeds("head-ft", *[0.7] * 6), *seeds("ust", 0.6)])
+    assert [row["p"] for row in found.values()] == ["0.031", "fewer than 6 pairs"]
+
+
+def test_upet_meets_the_baselines_that_read_alike_on_the_same_backbone() -> None:
+    cells = [cell(method, 0.8) for method in MAIN if method != "majority"]
+    cells += [cell("list", 0.8, backbone="bert")]
+    found = set(compared(cells))
+    assert ("UPET Head-Adapter", "CEST (reconstruction)") in found
+    assert ("UPET Prompt-Prefix", "LiST") in found
+    assert ("UPET Head-Adapter", "LiST") not in found
+    assert len(found) == 3 * 5 + 3 * 3
+
+
+def test_a_method_that_did_not_learn_is_marked_where_it_is_compared() -> None:
+    cells = [cell("majority", 0.9), cell(UPET, 0.8), cell("head-ft", 0.7)]
+    assert list(compared(cells)) == [("UPET Head-Adapter (not learnt)", "Head FT")]
+
+
+def test_no_difference_has_no_sign_of_a_loss() -> None:
+    found = compared([cell(UPET, 0.80), cell("head-ft", 0.80002)])
+    assert found["UPET Head-Adapter", "Head FT"]["points"] == "+0.0"
+
+
+def test_without_two_methods_to_compare_there_is_no_such_sheet() -> None:
+    assert len(KINDS["main"]([cell(UPET, 0.8)], Choice())) == 1

@@ -1,0 +1,215 @@
+"""The tables beside the main one: by module, shots, alpha, part, corpus, search and speed."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from cells import UPET, cell, rows, seeds
+from selftrain.errors import ConfigError, DataError
+from selftrain.tables import KINDS, Choice, Sweep, corpora, read_sweep, search
+
+
+def test_pel_has_all_four_choices_and_says_what_both_sides_tune() -> None:
+    cells = [
+        cell(UPET, 0.8, tuned=(22_000_000, 600_000)),
+        cell("upet-head-full", 0.9, tuned=(22_000_000, 22_000_000)),
+    ]
+    sheet, versus = KINDS["pel"](cells, Choice(paper=True))
+    assert sheet.head[:4] == ("reading", "teacher", "student", "teacher + student")
+    assert [row[1:5] for row in sheet.rows if row[0] == "head"] == [
+        ("full", "full", "22.0M + 22.0M", "90.0"),
+        ("full", "adapter", "22.0M + 0.6M", "80.0"),
+        ("adapter", "full", "–", "–"),
+        ("adapter", "adapter", "–", "–"),
+    ]
+    assert ("as published", "", "", "355M + 14M", "–", "76.0", "4.1 hours", "–") in sheet.rows
+    assert versus.rows[0][:2] == ("UPET Head-Adapter", "UPET Head-Full")
+
+
+def test_pel_is_no_table_of_the_papers_own_choice_alone() -> None:
+    """A reading, or a backbone, with a full teacher and an adapter student only is left out."""
+    with pytest.raises(DataError, match="no cell belongs"):
+        KINDS["pel"]([cell(UPET, 0.8), cell("majority", 0.5)], Choice())
+    cells = [cell(UPET, 0.8), cell("upet-prompt-full", 0.8), cell(UPET, 0.8, backbone="bert")]
+    (sheet,) = KINDS["pel"](cells, Choice())
+    assert {row[0] for row in sheet.rows} == {"prompt"}
+
+
+def test_shots_stand_across_and_methods_with_one_number_are_named_below() -> None:
+    cells = [
+        *(cell("upet-prompt-adapter", 0.8 + k / 1000, shots=k) for k in (16, 32)),
+        cell("upet-prompt-adapter", 0.7, task="cb"),
+        cell("list", 0.8, shots=64),
+    ]
+    sheet = KINDS["shots"](cells, Choice(paper=True))[0]
+    assert sheet.head == ("method", "task", "16 a class", "32 a class", "64 a class", "cells")
+    name = "UPET Prompt-Adapter"
+    assert sheet.rows == (
+        (name, "sst2", "81.6", "83.2", "–", "2"),
+        ("as published", "sst2", "91.9", "93.0", "93.6", "–"),
+        (name, "cb", "70.0", "–", "–", "1"),
+        ("as published", "cb", "80.4", "84.3", "86.2", "–"),
+        (name, "average", "75.8", "–", "–", "3"),
+        ("as published", "average of seven", "77.3", "80.0", "81.9", "–"),
+    )
+    assert "With one number of labels only: LiST." in sheet.notes
+
+
+def test_shots_need_two_numbers_of_labels() -> None:
+    with pytest.raises(DataError, match="two numbers of labels"):
+        KINDS["shots"]([cell(UPET, 0.8)], Choice())
+
+
+def test_alpha_stands_down_and_scale_and_draw_across() -> None:
+    cells = [
+        cell(f"{UPET}-wo-res-all", 0.75),
+        cell(f"{UPET}-alpha-0-raw-sample", 0.77),
+        cell(f"{UPET}-alpha-0.2-raw-sample", 0.78),
+        cell(f"{UPET}-alpha-0.2-rank-topk", 0.79),
+        cell(f"{UPET}-alpha-1-rank-topk", 0.74),
+    ]
+    sheet, versus = KINDS["alpha"](cells, Choice(paper=True))
+    assert sheet.head == ("alpha", "rank, topk", "raw, sample", "as published", "cells")
+    assert sheet.rows == (
+        ("None", "75.0", "75.0", "76.0", "1"),
+        ("0", "–", "77.0", "77.2", "1"),
+        ("0.2", "79.0", "78.0", "77.9", "2"),
+        ("1", "74.0", "–", "76.8", "1"),
+    )
+    assert any("caption" in note for note in sheet.notes)
+    assert len(versus.rows) == 4
+
+
+def test_alpha_averages_over_its_own_tasks() -> None:
+    cells = [
+        cell(f"{UPET}-wo-res-all", 0.1, task="agnews"),
+        *seeds(f"{UPET}-alpha-0.5-raw-topk", 0.8, 0.8),
+        *seeds(f"{UPET}-alpha-0.5-raw-topk", 0.6, task="cb"),
+        *seeds(f"{UPET}-alpha-0.50-raw-topk", 0.6),
+    ]
+    sheet = KINDS["alpha"](cells, Choice())[0]
+    assert sheet.rows == (
+        ("None", "–", "0"),
+        ("0.5", "70.0 (3 of 4 cells)", "3"),
+        ("0.50", "–", "1"),
+    )
+    assert sheet.notes[0] == "Averages over sst2, cb."
+
+
+def test_an_ablation_shows_every_part_on_the_tasks_where_parts_were_left_out() -> None:
+    name = "upet-prompt-ptuning"
+    cells = [
+        *seeds(name, *[0.8] * 6),
+        *seeds(name, *[0.9] * 9, task="cb"),
+        *seeds(f"{name}-wo-phce", 0.70, 0.71, 0.72, 0.73, 0.74, 0.75),
+        *seeds("prompt-st", 0.6),
+    ]
+    sheet, versus = KINDS["ablation"](cells, Choice(paper=True))
+    found = rows(sheet)
+    assert "cb" not in sheet.head
+    assert found["UPET Prompt-Ptuning"]["sst2"] == "80.0 ± 0.0"
+    assert found["Prompt ST"]["sst2"] == "60.0 (1 of 6)"
+    assert found["w/o certainty"]["sst2"] == "–"
+    assert found["w/o certainty"]["cells"] == "0"
+    assert ("as published", "–", "91.3", "91.3", "–", "–") in sheet.rows
+    assert versus.rows[0][1:] == (
+        "UPET Prompt-Ptuning w/o PHCE",
+        *("minilm", "16", "+7.5", "6", "6", "0.031"),
+    )
+
+
+def test_agnews_stands_by_labels_in_all_beside_systems_without_bert() -> None:
+    """16 a class of four classes are 64 labels, as in the paper's table."""
+    cells = [cell(UPET, 0.88, task="agnews"), cell(UPET, 0.9, task="agnews", shots=64)]
+    cells += [cell("ust", 0.88, task="agnews"), cell(UPET, 0.1)]
+    (sheet,) = KINDS["nonbert"](cells, Choice())
+    assert sheet.rows[0] == ("variational pre-training", "published", "200", "83.9", "–")
+    assert sheet.rows[-2:] == (
+        ("UPET Head-Adapter", "minilm", "64", "88.0", "1"),
+        ("UPET Head-Adapter", "minilm", "256", "90.0", "1"),
+    )
+    with pytest.raises(ConfigError, match="accuracies"):
+        KINDS["nonbert"](cells, Choice(metric="f1"))
+
+
+def test_speed_is_a_multiple_of_full_self_training_on_shared_runs() -> None:
+    """On seed 12: 30 of 60 seconds; the run with seed 1 has no partner."""
+    cells = [
+        cell("head-st", 0.8, seconds=60.0),
+        cell(UPET, 0.8, seconds=30.0),
+        cell(UPET, 0.8, 1, seconds=90.0),
+        cell("head-ft", 0.8, seconds=6.0, tuned=(22_000_000,)),
+        cell("majority", 0.5),
+        cell("list", 0.5, seconds=9.0),
+        cell(f"{UPET}-wo-phce", 0.5),
+    ]
+    (sheet,) = KINDS["speed"](cells, Choice())
+    found = rows(sheet)
+    assert found["UPET Head-Adapter"]["sst2"] == "60"
+    assert found["UPET Head-Adapter"]["of full self-training"] == "0.50 ×"
+    assert found["Head FT"]["teacher + student"] == "22.0M"
+    assert found["LiST"]["of full self-training"] == "–"
+    assert "majority class" not in found
+    assert len(found) == 4
+    assert "1 ablations and alphas that were timed are left out." in sheet.notes
+    assert "a machine that also did other work" in sheet.notes[0]
+
+
+def test_data_counts_lines_beside_the_papers(tmp_path: Path) -> None:
+    lines = [{"text_a": "a b", "text_b": "c", "label": label} for label in ("yes", "no", "yes")]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    for name in ("rte", "mine"):
+        (tmp_path / name).mkdir()
+    with gzip.open(tmp_path / "rte" / "train.jsonl.gz", "wt", encoding="utf-8") as file:
+        file.write(text)
+    (tmp_path / "mine" / "test.jsonl").write_text(text, encoding="utf-8")
+    (tmp_path / "README.md").write_text("no task", encoding="utf-8")
+    sheet = corpora(tmp_path)
+    found = rows(sheet)
+    assert list(found["rte"].values()) == ["rte", "2", "3", "–", "3", "2", "2,490", "277"]
+    assert list(found["mine"].values()) == ["mine", "–", "–", "3", "–", "–", "–", "–"]
+    assert found["mnli"]["train, paper"] == "392,702"
+    assert sheet.notes[0] == "Not in the folder: sst2, mrpc, mnli, qnli, cb, agnews."
+
+
+def test_a_folder_without_tasks_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="has no folder with a train"):
+        corpora(tmp_path)
+    with pytest.raises(DataError, match="cannot read the folder"):
+        corpora(tmp_path / "nowhere")
+
+
+def test_grid_is_the_papers_alone_without_a_sweep() -> None:
+    sheet = search()
+    assert sheet.head == ("value", "paper")
+    assert ("alpha", "0.1, 0.3, 0.5, 0.7, 0.9") in sheet.rows
+
+
+def test_grid_puts_a_sweep_beside_the_paper_and_drops_none_of_its_names() -> None:
+    sweep = Sweep(
+        space={"select.score.alpha": [0.2, 0.4], "student.rate": [1e-3, 5e-3]},
+        best={"select.score.alpha": 0.4, "tau": 4},
+        trials=12,
+    )
+    sheet = search(sweep)
+    found = rows(sheet)
+    assert list(found["alpha"].values())[2:] == ["select.score.alpha", "0.2, 0.4", "0.4"]
+    assert list(found["student.rate"].values())[1:] == ["–", "student.rate", "0.001, 0.005", "–"]
+    assert list(found["tau"].values())[1:] == ["–", "tau", "–", "4"]
+    assert found["seeds"]["searched"] == "–"
+    assert "The sweep tried 12 points." in sheet.notes
+
+
+def test_a_sweeps_report_is_read_and_a_strange_file_refused(tmp_path: Path) -> None:
+    path = tmp_path / "sweep.json"
+    path.write_text('{"space": {"alpha": [0.2]}, "best": {}, "trials": 3, "more": 1}', "utf-8")
+    assert read_sweep(path) == Sweep({"alpha": [0.2]}, {}, 3)
+    path.write_text('{"space": 7}', "utf-8")
+    with pytest.raises(DataError, match="space: "):
+        read_sweep(path)
+    with pytest.raises(DataError, match="cannot read"):
+        read_sweep(tmp_path / "nowhere")

@@ -14,7 +14,7 @@ from command import config, sentences
 from command import selftrain as command
 from selftrain import bench, results, runs, shared, tasksets
 from selftrain.bench import Bench, Grid, Group
-from selftrain.errors import TrainingError
+from selftrain.errors import RunError, TrainingError
 from selftrain.experiment import train
 from selftrain.loop import drawn
 from selftrain.losses import CrossEntropy
@@ -107,6 +107,27 @@ def test_fewer_scored_rows_are_another_cell(made):
     list(made(seeds=(12,), methods={}).run())
     few = made(seeds=(12,), methods={}, rows=5)
     assert [result.rows for result in few.run()] == [5, 5]
+
+
+def test_cells_of_other_rows_or_weights_are_never_taken_for_these(made, data, tiny_folder):
+    one = {"seeds": (12,), "methods": {}}
+    (first, _) = made(**one).run()
+    weights = made(**one)
+    results.append(weights.out / "cells.jsonl", replace(first, weights="other"))
+    with pytest.raises(RunError, match="the weights of"):
+        list(replace(weights, grid=replace(weights.grid, seeds=(21,))).run())
+    results.append(weights.out / "cells.jsonl", first)
+    path = data / "sst2" / "test.jsonl"
+    path.write_text(path.read_text() + json.dumps({"text": "one more", "label": "positive"}) + "\n")
+    with pytest.raises(RunError, match="the rows of `sst2` were not what they are now"):
+        made(**one).missing()
+
+
+def test_a_cell_that_says_nothing_of_its_rows_counts(made):
+    (first, second) = made(seeds=(12,), methods={}).run()
+    for result in (first, second):
+        results.append(made().out / "cells.jsonl", replace(result, data="", weights=""))
+    assert made(seeds=(12,), methods={}).missing() == []
 
 
 def test_the_majority_class_is_that_of_the_scored_rows(made, data):

@@ -224,6 +224,13 @@ def test_the_references_come_first_and_the_kept_round_last(backbone: Backbone) -
     assert found[0].accuracy == 0.5
 
 
+def test_the_majority_class_is_that_of_the_scored_rows(backbone: Backbone) -> None:
+    task, split = small_run.TASK, small_run.split()  # as many labels of each class: no majority
+    for row in TEST[:2]:
+        found = cells([round_(0, GOOD)], task, split, [*TEST, row], backbone=backbone, seed=7)
+        assert next(found).accuracy == 7 / 13
+
+
 def test_the_kept_round_is_the_last_accepted_one(backbone: Backbone) -> None:
     refused = round_(2, BAD, accepted=False, why="collapse")
     by_name = {

@@ -18,11 +18,11 @@ from selftrain.task import Task
 
 
 class Majority:
-    """Always the most frequent label; of several, the first in the task's order."""
+    """Always the most frequent label of these rows; of several, the first in the task's order."""
 
-    def __init__(self, task: Task, labeled: Sequence[Labeled]) -> None:
+    def __init__(self, task: Task, rows: Sequence[Labeled]) -> None:
         self.labels = task.labels
-        counts = Counter(item.label for item in labeled)
+        counts = Counter(item.label for item in rows)
         self.winner = max(range(len(self.labels)), key=lambda c: (counts[self.labels[c]], -c))
 
     def probabilities(self, examples: Sequence[Example]) -> Tensor:

@@ -128,9 +128,22 @@ class Bench:
     say: Callable[[str], object] = unheard
 
     def written(self) -> list[Result]:
-        """The cells that have a line."""
+        """The cells that have a line; an error where one is of other rows than those given."""
         path = self.out / CELLS
-        return results.read(path) if path.exists() else []
+        found = results.read(path) if path.exists() else []
+        for task in {result.task for result in found if result.data} & {*self.grid.tasks}:
+            here = {result.data for result in found if result.task == task and result.data}
+            if here != {tasksets.fingerprint(self.data, task)}:
+                raise other_cells(path, f"the rows of `{task}`")
+        return found
+
+    def load(self, name: str) -> Backbone:
+        """A backbone; an error where a cell is of other weights by that name."""
+        backbone = load(name)
+        for result in self.written():
+            if result.backbone == name and result.weights not in ("", backbone.sha256):
+                raise other_cells(self.out / CELLS, f"the weights of `{name}`")
+        return backbone
 
     def missing(self) -> list[tuple[Group, str]]:
         """The cells that have no line yet, in the order they are computed."""
@@ -207,7 +220,7 @@ class Bench:
                 tasks[group.task] = tasksets.Taskset.read(self.data, task_of(group.task))
                 held[group.task] = self.scored(tasks[group.task])
             if group.backbone not in backbones:
-                backbones[group.backbone] = load(group.backbone)
+                backbones[group.backbone] = self.load(group.backbone)
             split = tasks[group.task].split(group.shots, group.seed)
             task = tasks[group.task].task
             try:
@@ -249,7 +262,7 @@ class Bench:
                 tasks[group.task] = rows, len(self.scored(rows))
             rows, held = tasks[group.task]
             if group.backbone not in backbones:
-                backbones[group.backbone] = load(group.backbone)
+                backbones[group.backbone] = self.load(group.backbone)
             backbone, pair = backbones[group.backbone], (group.task, group.backbone)
             if pair not in speeds:
                 speeds[pair] = seconds_a_row(rows.task, backbone, rows.rows[:SAMPLE])
@@ -292,7 +305,7 @@ class Bench:
         method = self.method(group, name)
         if method is None:
             model = REFERENCES[name](task, backbone, split.labeled, held)
-            return self.result(group, name, split, held, model)
+            return self.result(group, name, split, held, model, backbone)
         folder = self.out / "runs" / group.place / f"{slug(name)}-{digest(method)}"
         kept = Shared.of(
             self.shared or self.out / "shared", task, split, method, backbone, group.seed
@@ -314,7 +327,7 @@ class Bench:
             rounds.append(round_)
         whole = [round_ for round_ in rounds if round_.accepted or not round_.last]
         best = [round_ for round_ in rounds if round_.accepted][-1]
-        scored = self.result(group, name, split, held, best.model)
+        scored = self.result(group, name, split, held, best.model, backbone)
         by_round = [
             scored.accuracy if round_ is best else self.accuracy(round_.model, held)
             for round_ in whole
@@ -336,7 +349,13 @@ class Bench:
         return accuracy(p.argmax(1), gold)
 
     def result(
-        self, group: Group, name: str, split: Split, held: Sequence[Labeled], model: Predictor
+        self,
+        group: Group,
+        name: str,
+        split: Split,
+        held: Sequence[Labeled],
+        model: Predictor,
+        backbone: Backbone,
     ) -> Result:
         """The line of a cell, as far as one model tells it."""
         p, gold = answered(Watched(model, self.on), held)
@@ -359,8 +378,18 @@ class Bench:
             calibration_error=found["calibration_error"],
             bins=tuple(Bin(*each) for each in reliability(p, gold)),
             also_in_train=sum(gist(row) in known for row in held),
+            data=tasksets.fingerprint(self.data, group.task),
+            weights=backbone.sha256,
             version=version("selftrain"),
         )
+
+
+def other_cells(path: Path, what: str) -> RunError:
+    """What to say where cells of another comparison would be taken for these."""
+    return RunError(
+        f"{path} was computed when {what} were not what they are now",
+        "another folder for what is computed now: -o FOLDER",
+    )
 
 
 def twin(key: tuple[object, ...]) -> tuple[object, ...]:

@@ -104,13 +104,14 @@ def cells(
 ) -> Iterator[Cell]:
     """Majority, frozen encoder + logistic regression, teacher, each round and the one that is kept.
 
-    A round whose training broke off has no model of its own, and no cell.
+    The majority class is that of the scored rows. A round whose training broke off has no model
+    of its own, and no cell.
     """
 
     def cell(system: str, model: Predictor) -> Cell:
         return Cell(system, seed, evaluate(Watched(model, on), test)["accuracy"])
 
-    yield cell(MAJORITY, Majority(task, split.labeled))
+    yield cell(MAJORITY, Majority(task, test))
     yield cell(FROZEN, FrozenLogistic(task, backbone, split.labeled))
     kept = None
     for round_ in rounds:

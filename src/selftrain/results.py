@@ -75,6 +75,10 @@ class Result:
     """Scored rows whose text is also labelled or in the pool."""
     run: str | None = None
     """The run folder, seen from the file of cells; None for a reference."""
+    data: str = ""
+    """A hash of the task's files; nothing where it is not known."""
+    weights: str = ""
+    """A hash of the backbone's."""
     version: str = ""
     format: int = FORMAT
 

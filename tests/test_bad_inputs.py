@@ -121,6 +121,9 @@ DATA = {
         "the pool is empty",
         {"pool.csv": csv([(text,) for text, _ in sentences(8)], "text")},
     ),
+    "pairs to test single texts": Case(
+        FIT + " --test test.csv", "some rows are pairs", {"test.csv": pairs(("a", "b", "good"))}
+    ),
     "pairs beside single texts": Case(
         FIT,
         "some rows are pairs",
@@ -151,6 +154,9 @@ PROMPTS = {
         hint="--backbone minilm-mlm",
     ),
     "unknown task": Case(FIT + " --task sst3", "task `sst3` is neither known nor a file"),
+    "a number for a task": Case(
+        FIT, "task `5` is neither known nor a file", config="task.name = 5"
+    ),
     "task of other labels": Case(FIT + " --task sst2", "is no class of task `sst2`"),
     "nothing to check": Case("check", "there is nothing to check"),
     "check of a long word": Case(
@@ -165,7 +171,13 @@ METHODS = {
     "alpha": Case(FIT, "alpha is 2.0", config="method.select.score.alpha = 2"),
     "tau": Case(FIT, "tau is 1.0", config="method.student.loss.tau = 1", hint="tau = 10"),
     "T": Case(FIT, "T (passes) is 0", config="method.passes = 0"),
+    "an infinite tau": Case(FIT, "tau is inf", config="method.student.loss.tau = inf"),
     "lambda": Case(FIT, "lambda", config="method.student.contrast.weight = -1"),
+    "an infinite lambda": Case(FIT, "is inf", config="method.student.contrast.weight = inf"),
+    "a rate that is no number": Case(FIT, "rate is nan", config="method.teacher.rate = nan"),
+    "a teacher that breaks": Case(
+        FIT, "the loss is", config="method.teacher.rate = 1e37", hint="try a lower rate"
+    ),
     "temperature": Case(FIT, "temperature", config="method.student.contrast.temperature = 0"),
     "N_n": Case(FIT, "N_n", config="method.student.contrast.negatives = 0"),
     "N_r": Case(FIT, "N_r (count) is 0", config="method.select.count = 0"),
@@ -251,6 +263,9 @@ RUNS = {
     "answers of an unknown kind": Case(PREDICT + " -o answers.txt", "ends in `.txt`"),
     "answers without a folder": Case(PREDICT + " -o no/where.csv", "cannot write"),
     "no passes": Case(PREDICT + " --passes 0", "--passes is 0"),
+    "answers to two places": Case(
+        PREDICT + " --json -o answers.csv", "--json prints", hint="-o answers.jsonl"
+    ),
     "pairs for single texts": Case(
         PREDICT, "trained on single texts", {"test.csv": pairs(("a", "b", "good"))}
     ),
@@ -394,6 +409,7 @@ NOTES = {
     "text cut": Note(
         "texts cut to the model's length, 64 tokens: 2 of 40 seen",
         {**labelled((LONG + "a", "good")), **pool(LONG + "b")},
+        config="method.pool = 1000",
     ),
     "pool smaller than asked": Note(
         "pool smaller than asked: 30 texts, a round draws 1000; all are taken",

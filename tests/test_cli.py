@@ -6,6 +6,7 @@ import csv
 import errno
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -100,6 +101,30 @@ def test_help_and_bad_paths_columns_and_folders_load_nothing_heavy(folder: Path)
 
 
 # ── words and exit codes ─────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_full_disk_behind_stdout_is_one_line_and_a_hint() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "selftrain", "methods"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert [line for line in done.stderr.splitlines() if line] == [
+        "error: cannot write: No space left on device",
+        "hint: make room, then give the command again",
+    ]
+
+
+def test_a_reader_that_has_enough_ends_a_command_without_a_word() -> None:
+    ours = f"{shlex.quote(sys.executable)} -m selftrain"
+    line = f"{{ {ours} --help; echo code $? >&2; }} | :"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False)
+    assert done.stderr == "code 1\n"
 
 
 def test_version_is_that_of_the_package() -> None:
@@ -371,6 +396,23 @@ def test_demo_on_ones_own_file_prints_the_closing_table(folder: Path, bert: Path
     assert selftrain(f"{line} --markdown").out.startswith(
         "| system | seed 1 | seed 2 | mean ± sd |"
     )
+
+
+def test_demo_on_ones_own_file_takes_columns_shots_and_seed_from_the_config(
+    folder: Path, bert: Path
+) -> None:
+    rows = [(text, str(int(n % 8 > 0))) for n, (text, _) in enumerate(command.sentences(80))]
+    (folder / "films.csv").write_text(command.csv(rows, "review", "stars"), encoding="utf-8")
+    ours = 'seed = 5\nshots = 12\ncolumns.text = "review"\ncolumns.label = "stars"'
+    (folder / "quick.toml").write_text(command.config(ours), encoding="utf-8")
+    said = selftrain(f"demo --data films.csv --config quick.toml --backbone {bert} -o runs --json")
+    assert said.code == 0, said.err
+    assert json.loads(said.out)["seeds"] == [5]
+    odd = [line.rpartition(":")[0] for line in said.lines if line.startswith("warning")]
+    assert odd[:2] == [
+        "warning: class `0` has fewer than 12 rows: all taken",
+        "warning: numeric labels kept as strings",
+    ]
 
 
 @pytest.mark.parametrize(("text", "seeds"), [("12", [12]), ("12,21", [12, 21]), ("1, 2,1", [1, 2])])

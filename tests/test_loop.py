@@ -180,6 +180,13 @@ def test_figures_say_what_the_lesson_holds(whole):
         assert figures["fit"][0]["steps"] == 5
 
 
+def test_a_class_that_no_text_of_the_pool_was_taken_for_is_said(tiny_backbone):
+    said = []
+    on = replace(MACHINE, note=said.append)
+    run(tiny_backbone("bert"), replace(METHOD, rounds=1), annotate=one_sided, on=on)
+    assert said == [f"round 1: no text of the pool was taken for `{TASK.labels[1]}`"]
+
+
 def test_several_tunes_fit_the_same_student_one_after_the_other(tiny_backbone):
     """LiST fits twice a round; the second fit goes on where the first ended."""
     (_, round_) = run(tiny_backbone("bert"), replace(METHOD, rounds=1, student=(STUDENT, STUDENT)))

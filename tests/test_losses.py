@@ -61,7 +61,7 @@ def test_phce_lies_below_cross_entropy_and_touches_it_above_the_joint(shares, ta
     assert torch.equal(huber[p > 1.0001 / tau], plain[p > 1.0001 / tau])
 
 
-@pytest.mark.parametrize("tau", [1e6, 1e39, 1e300, math.inf])
+@pytest.mark.parametrize("tau", [1e6, 1e39, 1e300])
 def test_phce_with_a_huge_tau_is_cross_entropy_in_value_and_gradient(tau):
     """Eq. 14, tau → ∞; also where tau p is no float32 any more."""
     labels = torch.tensor([0, 1, 2])

@@ -8,13 +8,16 @@ from dataclasses import dataclass, replace
 import pytest
 
 import small_run
+from selftrain import data
+from selftrain import rehearse as rehearse_room
 from selftrain.backbone import Backbone
 from selftrain.classifier import build
-from selftrain.data import Example, Split
+from selftrain.data import Example, Notes, Split, sift
 from selftrain.errors import ModelError
+from selftrain.loop import drawn
 from selftrain.method import Method
 from selftrain.pel import Adapter, Prefix
-from selftrain.rehearse import LOOKED_AT, rehearse, texts_cut
+from selftrain.rehearse import rehearse, texts_cut, texts_read
 
 METHOD, TASK = small_run.METHOD, small_run.TASK
 TEACHER, (STUDENT,) = METHOD.teacher, METHOD.student
@@ -26,7 +29,7 @@ def bert(tiny_backbone: Callable[[str], Backbone]) -> Backbone:
 
 
 def test_a_run_like_any_other_has_nothing_to_tell(bert: Backbone) -> None:
-    assert rehearse(TASK, small_run.split(), METHOD, bert) == []
+    assert rehearse(TASK, small_run.split(), METHOD, bert, seed=7) == []
 
 
 # ── dropout ──────────────────────────────────────────────────────────────────────────────────
@@ -41,7 +44,7 @@ def test_a_run_like_any_other_has_nothing_to_tell(bert: Backbone) -> None:
 )
 def test_whoever_annotates_needs_dropout(method: Method, bert: Backbone) -> None:
     with pytest.raises(ModelError, match="3 passes would all agree"):
-        rehearse(TASK, small_run.split(), method, bert)
+        rehearse(TASK, small_run.split(), method, bert, seed=7)
 
 
 @pytest.mark.parametrize(
@@ -56,20 +59,20 @@ def test_whoever_annotates_needs_dropout(method: Method, bert: Backbone) -> None
     ],
 )
 def test_whoever_does_not_annotate_needs_none(method: Method, bert: Backbone) -> None:
-    assert rehearse(TASK, small_run.split(), method, bert) == []
+    assert rehearse(TASK, small_run.split(), method, bert, seed=7) == []
 
 
 def test_dropout_that_was_set_for_want_of_any_is_told(
     tiny_backbone: Callable[[str], Backbone],
 ) -> None:
     backbone = tiny_backbone("modernbert")
-    (told,) = rehearse(TASK, small_run.split(), METHOD, backbone)
+    (told,) = rehearse(TASK, small_run.split(), METHOD, backbone, seed=7)
     assert told == (
         f"`{backbone.name}` has no dropout of its own, and certainty needs some: 0.1 is set"
     )
     asked = replace(METHOD, teacher=replace(TEACHER, dropout=0.2))
     asked = replace(asked, student=(replace(STUDENT, dropout=0.2),))
-    assert rehearse(TASK, small_run.split(), asked, backbone) == []
+    assert rehearse(TASK, small_run.split(), asked, backbone, seed=7) == []
 
 
 # ── texts and pool ───────────────────────────────────────────────────────────────────────────
@@ -79,16 +82,36 @@ def test_texts_longer_than_the_model_reads_are_counted(bert: Backbone) -> None:
     split = small_run.split()
     long = [Example(f"long-{n}", "film " * 80) for n in range(3)]
     pool = Split(split.labeled, [*split.unlabeled, *long])
-    (told,) = rehearse(TASK, pool, METHOD, bert)
+    (told,) = rehearse(TASK, pool, replace(METHOD, pool=43), bert, seed=7)
     assert told == "texts cut to the model's length, 64 tokens: 3 of 51 seen"
 
 
-def test_only_the_first_texts_are_looked_at(bert: Backbone) -> None:
+def test_what_is_looked_at_is_what_the_rounds_draw_and_each_text_once() -> None:
+    split = small_run.split()
+    method = replace(METHOD, rounds=2, pool=24)
+    seen = [example.uid for example in texts_read(split, method, seed=7)]
+    pools = [drawn(split, method, number, 7) for number in (1, 2)]
+    expected = {row.example.uid for row in split.labeled} | {e.uid for pool in pools for e in pool}
+    assert len(seen) == len(set(seen))
+    assert set(seen) == expected
+
+
+def test_of_a_pool_too_long_to_be_held_the_first_texts_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(data, "HELD", 10)
+    monkeypatch.setattr(rehearse_room, "FIRST", 5)
+    split = small_run.split()
+    long = Split(split.labeled, sift(split.unlabeled, notes=Notes()))
+    seen = list(texts_read(long, replace(METHOD, pool="all", rounds=2), seed=7))
+    assert len(seen) == len(split.labeled) + 5
+
+
+def test_every_text_is_counted_however_many_there_are(bert: Backbone) -> None:
     model = build(TASK, bert, Adapter(width=1), reads="head", seed=0)
-    texts = (Example(str(n), "film " * 80) for n in range(LOOKED_AT + 5))
+    texts = (Example(str(n), "film " * 80 + str(n)) for n in range(3000))
     (told,) = texts_cut(model, texts)
-    assert told.endswith(f"{LOOKED_AT} of {LOOKED_AT} seen")
-    assert len(list(texts)) == 5
+    assert told.endswith("3000 of 3000 seen")
     assert list(texts_cut(model, [])) == []
 
 
@@ -108,11 +131,11 @@ def test_a_pool_smaller_than_asked_is_told(
 ) -> None:
     split = small_run.split()
     pool = Split(split.labeled, kind(split.unlabeled))
-    assert rehearse(TASK, pool, replace(METHOD, pool=50), bert) == [
+    assert rehearse(TASK, pool, replace(METHOD, pool=50), bert, seed=7) == [
         "pool smaller than asked: 40 texts, a round draws 50; all are taken"
     ]
     many = replace(METHOD, pool="all", select=replace(METHOD.select, count=30))
-    assert rehearse(TASK, pool, many, bert) == [
+    assert rehearse(TASK, pool, many, bert, seed=7) == [
         "pool smaller than asked: N_r is 30, half of the pool is 20"
     ]
-    assert rehearse(TASK, pool, replace(METHOD, pool=50, rounds=0), bert) == []
+    assert rehearse(TASK, pool, replace(METHOD, pool=50, rounds=0), bert, seed=7) == []

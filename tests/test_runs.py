@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,12 +16,42 @@ import small_run
 from damage import moved_behind_a_link, refusal, relisted, swapped
 from selftrain import runs
 from selftrain.backbone import Backbone
+from selftrain.classifier import Classifier
 from selftrain.errors import RunError, SelftrainError
 from selftrain.loop import Round
 from selftrain.manifest import Manifest
 from selftrain.running import Run
 
 # ── what was written is found ──
+
+
+@pytest.mark.parametrize(
+    ("revision", "name", "asked"),
+    [("a" * 40, "org/model", "a" * 40), ("a" * 40, "org/other", None), ("main", "org/model", None)],
+)
+def test_a_backbone_given_by_its_name_is_that_of_the_revision_trained_on(
+    tmp_path: Path,
+    rounds: list[Round],
+    backbone: Backbone,
+    monkeypatch: pytest.MonkeyPatch,
+    revision: str,
+    name: str,
+    asked: str | None,
+) -> None:
+    rounds[0].model.save(tmp_path / "model")
+    path = tmp_path / "model" / "model.json"
+    card = json.loads(path.read_text())
+    card["backbone"] |= {"name": "org/model", "revision": revision}
+    path.write_text(json.dumps(card))
+    found = []
+
+    def load(name: str, *, revision: str | None = None) -> Backbone:
+        found.append((name, revision))
+        return backbone
+
+    monkeypatch.setattr("selftrain.backbone.load", load)
+    Classifier.load(tmp_path / "model", name)
+    assert found == [(name, asked)]
 
 
 def test_history_tells_what_each_round_gave(folder: Path, rounds: list[Round]) -> None:

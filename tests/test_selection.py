@@ -323,9 +323,16 @@ def test_topk_takes_the_largest_weights():
     assert uids(lesson.easy) == ["uid-9", "uid-8", "uid-7"]
 
 
-def test_topk_breaks_ties_by_uid():
-    lesson = select(Selection(count=2, how="topk"), votes([[[0.9, 0.1, 0.0]] * 5]))
-    assert uids(lesson.easy) == ["uid-0", "uid-1"]
+@pytest.mark.parametrize("hard", ["rest", "bottom"])
+def test_topk_draws_uniformly_where_all_scores_are_equal(hard):
+    """Ids may be sorted by class or source: their order must not decide (Eq. 5)."""
+    seen, pick = votes([[[0.9, 0.1, 0.0]] * 8]), Selection(count=2, how="topk", hard=hard)
+    lessons = [select(pick, seen, seed=seed) for seed in range(400)]
+    taken = Counter(uid for lesson in lessons for uid in uids(lesson.easy))
+    left = Counter(uid for lesson in lessons for uid in uids(lesson.hard)[:1])
+    assert len(taken) == len(left) == 8
+    assert 60 < min(taken.values()) <= max(taken.values()) < 140  # 100 each, sd 9
+    assert 25 < min(left.values()) <= max(left.values()) < 75  # 50 each, sd 7
 
 
 def test_bottom_keeps_the_least_reliable_quarter_of_the_rest():

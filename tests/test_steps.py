@@ -57,6 +57,16 @@ def test_every_easy_row_is_learnt_from_once_in_an_epoch(gold):
     assert seen[:12] != seen[12:24], "each epoch has an order of its own"
 
 
+def test_without_contrast_the_same_batches_are_learnt_from():
+    """An ablation differs in what it leaves out, not in the order of its rows."""
+    of = table(gold=[0, 1, 0], easy=[0, 1, 2] * 5, hard=[0, 1, 2, 0])
+    plain = Tune(batch=4, gold=0.25)
+    without = steps(of, plain, 20)
+    together = steps(of, replace(plain, contrast=CONTRAST), 20)
+    assert [step.rows for step in without] == [step.rows[: step.learn] for step in together]
+    assert all(len(step.rows) > step.learn for step in together)
+
+
 @quick
 @given(CLASSES, EASY, CLASSES, st.integers(1, 8), st.sampled_from([0.0, 0.25, 0.5]))
 def test_an_anchor_goes_without_a_term_only_when_the_hard_rows_lack_its_class(

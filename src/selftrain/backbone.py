@@ -256,7 +256,10 @@ def _tokenizer(folder: Path, words: int) -> Any:
     files = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
     if not any(path for pattern in files for path in folder.glob(pattern)):
         raise ValueError("there is no tokenizer beside the weights")
-    tokenizer = AutoTokenizer.from_pretrained(folder, **LOCAL)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder, **LOCAL)
+    except Exception as error:  # `tokenizers` raises nothing narrower for a damaged file
+        raise ValueError(f"its tokenizer: {error}") from error
     if len(tokenizer) > words:
         raise ValueError(f"the tokenizer has {len(tokenizer)} tokens, the model {words}")
     return tokenizer

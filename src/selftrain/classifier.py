@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -22,11 +24,12 @@ from selftrain.errors import ModelError, require
 from selftrain.mlm import MLMHead
 from selftrain.pel import AnyTuning, Full, Layers
 from selftrain.pel.install import all_layers, install, owned, placeholders
-from selftrain.pel.seams import depth, top
+from selftrain.pel.seams import depth, top, wavering
 from selftrain.prompt import HEAD_METHOD, template_of, word_ids
 from selftrain.task import Task
 from selftrain.trunk import Trunk, memory_of
 
+COMMIT = re.compile("[0-9a-f]{40}")
 SHORTEST = 8  # tokens of a row: less leaves no room for a text
 
 
@@ -146,8 +149,10 @@ class Classifier(nn.Module):
 
     def encode(self, examples: Sequence[Example]) -> list[Row]:
         """Examples as rows of token ids, cut to length, with a tuning's placeholders."""
-        if not examples:
-            return []
+        how = (self._frame, self._template, placeholders(self.tuning))
+        return reading.once(examples, self.backbone.tokenizer, how, self._encode)
+
+    def _encode(self, examples: Sequence[Example]) -> list[Row]:
         tokenizer = self.backbone.tokenizer
         if self._template is None:
             rows = reading.plain(examples, tokenizer, self._frame)
@@ -194,10 +199,17 @@ class Classifier(nn.Module):
         """Logits [N, C] and features [N, D] with dropout off, in the order of the examples."""
         was_training = self.training
         self.eval()
+        self.gather()
         batches, back = grouped(self.encode(examples), self.pad, self.offset.device)
         parts = [self(batch) for batch in batches]
         self.train(was_training)
         return Output(*(torch.cat(part).float().cpu()[back] for part in zip(*parts, strict=True)))
+
+    def gather(self) -> None:
+        """Bring all parts to one device: a model on the same frozen weights may have moved them."""
+        devices = {part.device for part in chain(self.parameters(), self.buffers())}
+        if len(devices) > 1:
+            self.to(next(device for device in devices if device.type != "cpu"))
 
     def probabilities(self, examples: Sequence[Example]) -> Tensor:
         """Class probabilities [N, C] with dropout off, in the order of the examples."""
@@ -226,10 +238,16 @@ class Classifier(nn.Module):
         cards.write(folder, self.card, self.state())
 
     @classmethod
-    def load(cls, folder: Path, backbone: Backbone | None = None) -> Classifier:
-        """Read a saved model, from anyone: see ``card.py`` for what is checked."""
+    def load(cls, folder: Path, backbone: Backbone | str | None = None) -> Classifier:
+        """Read a saved model, from anyone: see ``card.py`` for what is checked.
+
+        A backbone given by the name in the card is that of the card's revision.
+        """
         card = cards.read_card(folder)
         source = card.backbone
+        if isinstance(backbone, str):
+            same = backbone == source.name and COMMIT.fullmatch(source.revision or "")
+            backbone = backbones.load(backbone, revision=source.revision if same else None)
         if backbone is None and source.name not in backbones.EMBEDDED:
             # A saved model may come from anyone, and the name in it lead anywhere on this disk
             # or on the hub: only its reader may say that it should be followed.
@@ -284,7 +302,7 @@ def narrowed(model: Classifier, layers: Layers) -> Classifier:
     """
     family, here = model.backbone.family, depth(model.encoder, model.backbone.family)
     below = 0 if model.trunk is None else depth(model.trunk.layers, family)
-    at = here - min(here, top(layers, family, below + here))
+    at = here - min(here, wavering(layers, family, below + here))
     if not at:
         return model
     lower, upper = cut(model.encoder, family, at)

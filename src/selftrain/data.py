@@ -375,7 +375,7 @@ def make_split(
             "the pool is empty: every row is empty, repeated, or also labelled",
             "give other texts: --unlabelled FILE",
         )
-    _check_pairs([*(row.example for row in (*gold, *held_out)), next(iter(pool))])
+    check_pairs([*(row.example for row in (*gold, *held_out)), next(iter(pool))])
     return Split(tuple(gold), pool, tuple(held_out))
 
 
@@ -431,7 +431,8 @@ def _without(dev: list[Labeled], gold: Iterable[Labeled], notes: Notes) -> list[
     return rest
 
 
-def _check_pairs(found: Iterable[Example]) -> None:
+def check_pairs(found: Iterable[Example]) -> None:
+    """Raise where some examples are pairs and others are not."""
     if len({example.pair is None for example in found}) > 1:
         raise DataError(
             "some rows are pairs of texts and others single texts",

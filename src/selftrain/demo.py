@@ -28,7 +28,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from selftrain.data import Example, Labeled, Notes, Split, gist, make_split, read_labelled, uid_of
+from selftrain.data import (
+    Columns,
+    Example,
+    Labeled,
+    Notes,
+    Split,
+    gist,
+    make_split,
+    read_labelled,
+    uid_of,
+)
 from selftrain.errors import DataError
 from selftrain.fewshot import sample
 from selftrain.seeds import child, uniform
@@ -66,16 +76,22 @@ SHOTS = 16
 OWN = "take your own labelled file: selftrain demo --data FILE"
 
 
-def rows_of(name: str, data: Path | None = None) -> tuple[Task, list[Labeled]]:
+def rows_of(
+    name: str,
+    data: Path | None = None,
+    columns: Columns = Columns(),
+    *,
+    notes: Notes | None = None,
+) -> tuple[Task, list[Labeled]]:
     """The task and the rows of a demo: ``movies`` or ``sources``, or those of one's own file.
 
-    ``data`` is a labelled file, or the archive itself where there is no network.
+    ``data`` is a labelled file with these columns, or the archive itself where there is no network.
     """
     cuts = {"movies": (MOVIES, movies), "sources": (SOURCES, sources)}
     if name not in cuts:
         raise DataError(f"there is no demo `{name}`; expected {' or '.join(cuts)}", "--cut movies")
     if data is not None and not data.name.endswith(".tar.gz"):
-        rows = read_labelled(data, notes=Notes())
+        rows = read_labelled(data, columns, notes=notes or Notes())
         pair = rows[0].example.pair is not None
         return from_labels((row.label for row in rows), name=data.stem, pair=pair), rows
     task, read = cuts[name]
@@ -256,12 +272,14 @@ class DemoSplit:
     test: tuple[Labeled, ...]
     """Read by the closing table only."""
 
-    def split(self) -> Split:
+    def split(self, notes: Notes | None = None) -> Split:
         """What a run may see."""
-        return make_split(self.labelled, self.pool, notes=Notes())
+        return make_split(self.labelled, self.pool, notes=notes or Notes())
 
 
-def cut(rows: Iterable[Labeled], seed: int, *, shots: int = SHOTS) -> DemoSplit:
+def cut(
+    rows: Iterable[Labeled], seed: int, *, shots: int = SHOTS, notes: Notes | None = None
+) -> DemoSplit:
     """Test and design rows by uid hash, alike for every seed; then the labelled ones by seed.
 
     Test and design are plain random rows, not drawn by class. Rows fewer than 4,000 give a quarter
@@ -270,7 +288,7 @@ def cut(rows: Iterable[Labeled], seed: int, *, shots: int = SHOTS) -> DemoSplit:
     draw = child(0, "demo")
     ranked = sorted(distinct(rows), key=lambda row: uniform(draw, row.example.uid))
     held = min(HELD_OUT, len(ranked) // 4)
-    few, pool = sample(ranked[2 * held :], shots, seed)
+    few, pool = sample(ranked[2 * held :], shots, seed, notes=notes)
     return DemoSplit(
         tuple(few), tuple(pool), design=tuple(ranked[held : 2 * held]), test=tuple(ranked[:held])
     )

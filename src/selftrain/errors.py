@@ -6,6 +6,8 @@ shows its trace.
 
 from __future__ import annotations
 
+import math
+
 
 class SelftrainError(Exception):
     """A problem the user can act on: what was found, what was expected, and what to try."""
@@ -41,6 +43,6 @@ class TrainingError(SelftrainError):
 
 
 def require(holds: bool, what: str, value: object, expected: str, hint: str | None = None) -> None:
-    """Raise a ConfigError naming the value unless the condition holds."""
-    if not holds:
+    """Raise a ConfigError naming the value unless the condition holds; infinity is never meant."""
+    if not holds or (isinstance(value, float) and not math.isfinite(value)):
         raise ConfigError(f"{what} is {value!r}; expected {expected}", hint)

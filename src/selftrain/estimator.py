@@ -113,7 +113,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         method = self._method()
         backbone = load(self.backbone or backbone_for(method))
         counted = [f"{what}: {count}" for what, count in notes]
-        for note in (*counted, *rehearse(task, split, method, backbone)):
+        for note in (*counted, *rehearse(task, split, method, backbone, seed=self.seed)):
             warnings.warn(note, stacklevel=2)
         on = Machine(device=self.device, threads=self.threads)
         rounds: list[Round] = []
@@ -179,10 +179,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
         place = Path(folder)
         is_run = (place / MANIFEST).exists()
-        if is_run:
-            model = runs.load(place, backbone=backbone)
-        else:
-            model = Classifier.load(place, None if backbone is None else backbones.load(backbone))
+        model = runs.load(place, backbone=backbone) if is_run else Classifier.load(place, backbone)
         params, classes = read_facts(place / FACTS, model.labels)
         if params.get("backbone") not in backbones.EMBEDDED:  # the next fit would follow it
             params["backbone"] = backbone

@@ -92,6 +92,10 @@ def self_train(
             folder=on.cache,
         )
         lesson = linked(lesson, teacher, method.student)
+        counts = picked(lesson)
+        for label in task.labels:
+            if label not in counts["classes"]:
+                on.note(f"round {number}: no text of the pool was taken for `{label}`")
         annotated = time.perf_counter() - started
         student = fresh(task, method.student[0], backbone, child(seed, "student", number), teacher)
         try:
@@ -111,7 +115,7 @@ def self_train(
             teacher = copy(student)  # line 13
         figures = {
             "pool": len(pool),
-            **picked(lesson),
+            **counts,
             "changed": changed,
             "fit": [asdict(each) for each in fits],
             "seconds annotating": annotated,

@@ -1,16 +1,44 @@
-"""How an example becomes a row of token ids: plainly for a head, in a template for a prompt."""
+"""How an example becomes a row of token ids: plainly for a head, in a template for a prompt.
+
+Teachers and students read the same texts again and again: rows are held for a while.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from selftrain.batches import Row
 from selftrain.data import Example
 from selftrain.errors import ModelError
 from selftrain.prompt import Template, fill, shorten, tokenise
+
+HELD = 16_384  # rows held by a tokenizer, of about two kilobytes each: memory stays flat
+_held: WeakKeyDictionary[Any, dict[Hashable, Row]] = WeakKeyDictionary()
+
+
+def once(
+    examples: Sequence[Example],
+    tokenizer: Any,
+    how: Hashable,
+    read: Callable[[Sequence[Example]], list[Row]],
+) -> list[Row]:
+    """The rows of examples that are read in this way; of each text the first time only.
+
+    ``how`` is all that decides a row but its text.
+    """
+    held = _held.setdefault(tokenizer, {})
+    keys = [(how, example.text, example.pair) for example in examples]
+    new = {key: each for key, each in zip(keys, examples, strict=True) if key not in held}
+    found = dict(zip(new, read(list(new.values())), strict=True)) if new else {}
+    rows = [found[key] if key in found else held[key] for key in keys]
+    held |= found
+    for key in list(islice(held, max(0, len(held) - HELD))):  # the oldest go
+        del held[key]
+    return rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,16 @@ from selftrain.backbone import Backbone, dropout_rates
 from selftrain.classifier import Classifier
 from selftrain.data import Example, Split
 from selftrain.errors import ModelError
-from selftrain.loop import fresh
+from selftrain.loop import drawn, encoded, fresh
 from selftrain.method import Method
 from selftrain.task import Task
 
-LOOKED_AT = 1_000  # texts tokenised to see whether they fit: enough to tell, and done at once
+FIRST = 1_000  # texts of a pool too long to be held that are looked at
 
 
-def rehearse(task: Task, split: Split, method: Method, backbone: Backbone) -> list[str]:
+def rehearse(
+    task: Task, split: Split, method: Method, backbone: Backbone, *, seed: int
+) -> list[str]:
     """Raise what would end the run later; return, as sentences, what the user should know."""
     models = [fresh(task, how, backbone, seed=0) for how in (method.teacher, *method.student)]
     # Line 13: the student of a round annotates for the next.
@@ -28,10 +30,9 @@ def rehearse(task: Task, split: Split, method: Method, backbone: Backbone) -> li
     if method.rounds and method.passes > 1:
         for model in annotators:
             check_dropout(model, method.passes)
-    texts = chain((row.example for row in split.labeled), split.unlabeled)
     return [
         *dropout_set(models),
-        *texts_cut(models[-1], texts),
+        *texts_cut(models[-1], texts_read(split, method, seed)),
         *(small_pool(split.unlabeled, method) if method.rounds else ()),
     ]
 
@@ -53,13 +54,23 @@ def dropout_set(models: Sequence[Classifier]) -> Iterator[str]:
         yield f"`{name}` has no dropout of its own, and certainty needs some: {rate} is set"
 
 
+def texts_read(split: Split, method: Method, seed: int) -> Iterator[Example]:
+    """What a run is going to read, each once; of a pool too long to be held only the first."""
+    rounds = (drawn(split, method, number, seed) for number in range(1, method.rounds + 1))
+    pools = (pool if isinstance(pool, list) else islice(pool, FIRST) for pool in rounds)
+    labelled = (row.example for row in (*split.labeled, *split.dev))
+    seen = {example.uid: example for example in chain(labelled, *pools)}
+    yield from seen.values()
+
+
 def texts_cut(model: Classifier, texts: Iterable[Example]) -> Iterator[str]:
-    """How many of the first texts are longer than the model reads."""
-    rows = model.encode(list(islice(texts, LOOKED_AT)))
-    cut = [row for row in rows if row.cut]
+    """How many of the texts are longer than the model reads."""
+    seen, cut, longest = 0, 0, 0
+    for row in encoded(model, texts):
+        seen, cut = seen + 1, cut + bool(row.cut)
+        longest = max(longest, len(row.ids))
     if cut:
-        longest = max(len(row.ids) for row in cut)
-        yield f"texts cut to the model's length, {longest} tokens: {len(cut)} of {len(rows)} seen"
+        yield f"texts cut to the model's length, {longest} tokens: {cut} of {seen} seen"
 
 
 def small_pool(pool: Iterable[Example], method: Method) -> Iterator[str]:

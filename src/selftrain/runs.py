@@ -45,10 +45,9 @@ def load(
     folder = Path(folder)
     here = verified(folder, _chosen(folder, number), MODEL)
 
-    from selftrain import backbone as backbones
     from selftrain.classifier import Classifier
 
-    return Classifier.load(here, None if backbone is None else backbones.load(backbone))
+    return Classifier.load(here, backbone)
 
 
 def history(folder: str | Path) -> list[dict[str, Any]]:

@@ -120,6 +120,7 @@ class Candidate:
     soft: tuple[float, ...]
     weight: float  # in the loss
     key: float  # the larger, the sooner it is easy
+    turn: float  # the smaller, the sooner it is taken of several with one key or score
     chance: float  # the smaller, the sooner it is kept among the hard
 
 
@@ -223,7 +224,7 @@ class Selection:
     def prune(self, shard: Shard, wanted: int) -> None:
         """Hand all but the N_r best of each class to the reservoir, and bound that by 4 N_r."""
         for label, rows in shard.easy.items():
-            rows.sort(key=lambda row: (-row.key, row.example.uid))
+            rows.sort(key=lambda row: (-row.key, row.turn, row.example.uid))
             shard.hard.setdefault(label, []).extend(rows[wanted:])
             del rows[wanted:]
             spare = shard.hard[label]
@@ -240,7 +241,7 @@ class Selection:
         else:
             best = sorted(
                 (row for rows in shard.easy.values() for row in rows),
-                key=lambda row: (-row.key, row.example.uid),
+                key=lambda row: (-row.key, row.turn, row.example.uid),
             )[:wanted]
             quota = {label: sum(row.label == label for row in best) for label in room}
         easy = [row for label in sorted(quota) for row in shard.easy[label][: quota[label]]]
@@ -248,7 +249,7 @@ class Selection:
         for label in sorted(quota):
             rest = shard.easy[label][quota[label] :] + shard.hard.get(label, [])
             if self.hard == "bottom":
-                rest.sort(key=lambda row: (row.score, row.example.uid))
+                rest.sort(key=lambda row: (row.score, row.turn, row.example.uid))
                 rest = rest[: math.ceil(len(rest) / 4)]
             rest.sort(key=lambda row: (row.chance, row.example.uid))
             hard += rest[: 4 * wanted]
@@ -290,6 +291,7 @@ class Selection:
                     tuple(soft[i].tolist()),
                     float(weight[i]),
                     self.key(s, seed, example.uid),
+                    uniform(child(seed, "ties"), example.uid),
                     uniform(child(seed, "hard"), example.uid),
                 )
 

@@ -108,17 +108,22 @@ def cycle(items: Sequence[int], random: Random) -> Iterator[int]:
 
 
 def steps_of(table: Table, how: Tune, random: Random) -> Iterator[Step]:
-    """Batches without end: a share of gold, the rest in epochs over the easy rows."""
+    """Batches without end: a share of gold, the rest in epochs over the easy rows.
+
+    Company is drawn apart, so that a method without contrast or smoothness learns from the same
+    batches as one with it.
+    """
+    own, facing, near = (Random(random.getrandbits(64)) for _ in range(3))  # noqa: S311
     golds = table.golds(how)
-    learn, gold = cycle(table.learn, random), cycle(table.gold, random)
-    hard = {c: cycle(rows, random) for c, rows in table.by_class["hard"].items()}
+    learn, gold = cycle(table.learn, own), cycle(table.gold, own)
+    hard = {c: cycle(rows, facing) for c, rows in table.by_class["hard"].items()}
     while True:
         easy = [next(learn) for _ in range(how.batch - golds)]
         rows = easy + [next(gold) for _ in range(golds)]
         step = Step(rows, len(rows), [], len(easy))
         if how.contrast is not None and table.easy:
-            step = with_contrast(rows, easy, table, hard, how.contrast, random)
-        yield with_neighbours(step, table, random) if how.smooth and table.near else step
+            step = with_contrast(rows, easy, table, hard, how.contrast, facing)
+        yield with_neighbours(step, table, near) if how.smooth and table.near else step
 
 
 def with_contrast(

@@ -90,7 +90,7 @@ def find(name: str | Path) -> Task:
     >>> find("sst2").labels
     ('negative', 'positive')
     """
-    path = TASKS / f"{name}.toml" if str(name) in known() else Path(name)
+    path = TASKS / f"{name}.toml" if str(name) in known() else Path(str(name))
     if not path.is_file():
         raise ConfigError(
             f"task `{name}` is neither known nor a file",

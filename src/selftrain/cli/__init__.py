@@ -7,6 +7,8 @@ with a hint, 2 a command that cannot be read, 130 stopped with Ctrl-C.
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated, NoReturn
@@ -41,6 +43,12 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command; our own errors become one line and a hint, anything else shows its trace."""
     try:
         code = app(arguments, prog_name="selftrain", standalone_mode=False)
+        sys.stdout.flush()  # here, where what the system says can still be told
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python tries once more
+        fail(f"cannot write: {error.strerror}", "make room, then give the command again", 1)
     except SelftrainError as error:
         fail(error.message, error.hint or usual_hint(error), 1)
     except typer.TyperException as error:

@@ -12,7 +12,7 @@ import typer
 
 from selftrain.cli import options
 from selftrain.cli.talk import Watch, show_json, show_scores, warn
-from selftrain.errors import DataError, require
+from selftrain.errors import ConfigError, DataError, require
 
 if TYPE_CHECKING:
     from selftrain.classifier import Classifier
@@ -58,6 +58,8 @@ def predict(
     from selftrain.data import Columns, Notes, read_texts
 
     require(passes >= 1, "--passes", passes, "1 or more", "--passes 10")
+    if as_json and out is not None:
+        raise ConfigError("--json prints, and -o writes a file", "-o answers.jsonl")
     notes = Notes()
     # Rows that run down a terminal are their own sign of life; a bar would be torn by them.
     with Watch(quiet=out is None and sys.stdout.isatty()) as watch:
@@ -70,7 +72,7 @@ def predict(
         from selftrain.predict import answers, columns
         from selftrain.predict import predict as write
 
-        if as_json and out is None:
+        if as_json:
             names = columns(model, table, texts=with_text)
             for row in answers(model, table, passes=passes, on=on, texts=with_text):
                 print(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False))

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from selftrain.config import Config
-    from selftrain.data import Labeled
+    from selftrain.data import Labeled, Notes
     from selftrain.task import Task
 
 
 def demo(
     seeds: Annotated[
-        str, typer.Option(metavar="N,N,…", help="One seed or several, with commas.")
-    ] = "12",
+        str | None, typer.Option(metavar="N,N,…", help="One seed or several, with commas.")
+    ] = None,
     cut: Annotated[
         str, typer.Option(help="movies (positive or negative?) or sources (written where?).")
     ] = "movies",
@@ -54,10 +54,11 @@ def demo(
 ) -> None:
     """See it work: 16 labels a class, a pool of sentences, an honest closing table."""
     from selftrain import config as configs
+    from selftrain.data import Columns, Notes
     from selftrain.demo import rows_of
 
     require(on_rows in ("test", "design"), "--on", on_rows, "test or design", "--on test")
-    numbers = seeds_of(seeds)
+    notes = Notes()
     flags = {
         "backbone": backbone,
         "preset": preset,
@@ -68,10 +69,11 @@ def demo(
         "cache_mb": cache_mb,
     }
     settings = configs.read(config).over(flags)
+    numbers = [settings.seed] if seeds is None else seeds_of(seeds)
     with Watch() as watch:
         with watch.busy("fetching the demo set" if data is None else "reading"):
-            about, rows = rows_of(cut, data)
-        title, scores = compare(about, rows, numbers, settings, on_rows, out, watch)
+            about, rows = rows_of(cut, data, Columns(**settings.columns), notes=notes)
+        title, scores = compare(about, rows, numbers, settings, on_rows, out, watch, notes)
 
     from selftrain.report import closing_rows, markdown
 
@@ -92,23 +94,26 @@ def compare(
     on_rows: str,
     out: Path,
     watch: Watch,
+    notes: Notes,
 ) -> tuple[str, dict[str, dict[int, float]]]:
     """Train with each seed and score every system: the closing table's title and its scores."""
     with watch.busy("loading"):
         from selftrain.config import method_of
-        from selftrain.demo import cut
+        from selftrain.demo import SHOTS, cut
         from selftrain.disk import slug
         from selftrain.experiment import Cell, by_system, cells, train
         from selftrain.rehearse import rehearse
         from selftrain.report import line_of
 
         on = inputs.machine_of(settings, watch)
-        parts = {seed: cut(rows, seed) for seed in seeds}
-        first = parts[seeds[0]].split()
+        shots = settings.shots or SHOTS
+        parts = {seed: cut(rows, seed, shots=shots) for seed in seeds}
+        first = cut(rows, seeds[0], shots=shots, notes=notes).split(notes)
+        warn(notes)
         task = inputs.task_of(settings.task, first, start=about)
         method = method_of(settings.method, settings.preset)
         backbone = inputs.backbone_of(settings, method)
-        warn(rehearse(task, first, method, backbone))
+        warn(rehearse(task, first, method, backbone, seed=seeds[0]))
     found: list[Cell] = []
     for seed, part in parts.items():
         split = part.split()

@@ -126,7 +126,7 @@ def learn(files: inputs.Files, settings: Config, out: Path, watch: Watch) -> dic
         method = method_of(settings.method, settings.preset)
         task = inputs.task_of(settings.task, split)
         backbone = inputs.backbone_of(settings, method)
-        warn(rehearse(task, split, method, backbone))
+        warn(rehearse(task, split, method, backbone, seed=settings.seed))
     rounds, facts = [], []
     with resumable(watch):
         for round_ in train(

@@ -34,6 +34,7 @@ class Files:
         from selftrain.data import (
             Columns,
             check_labels,
+            check_pairs,
             gist,
             make_split,
             read_labelled,
@@ -51,6 +52,7 @@ class Files:
         test = read_labelled(self.test, columns, notes=notes) if self.test else []
         if test:
             check_labels(test, {row.label for row in gold}, "test")
+            check_pairs(row.example for row in (*gold, *test))
             pool = remove_overlap(pool, test, notes, "test")
             learnt = set(map(gist, gold))
             notes.add(

@@ -25,18 +25,23 @@ def depth(encoder: nn.Module, family: Family) -> int:
 
 def top(layers: Layers, family: Family, count: int) -> int:
     """How many of an encoder's layers are meant, from the top."""
-    if layers is None or (isinstance(layers, str) and family.shared):
+    if layers is None:
         return count
-    if isinstance(layers, str):
-        return math.ceil(count / 2) if layers == "half" else 1
     if family.shared:
         raise ConfigError(
-            f"layers is {layers}, but `{family.name}` has the same weights in every layer: "
+            f"layers is {layers!r}, but `{family.name}` has the same weights in every layer: "
             "a change of one is a change of all",
             "leave layers out",
         )
+    if isinstance(layers, str):
+        return math.ceil(count / 2) if layers == "half" else 1
     require(layers <= count, "layers", layers, f"at most the encoder's {count}")
     return layers
+
+
+def wavering(layers: Layers, family: Family, count: int) -> int:
+    """In how many layers dropout passes differ: in all where every layer has the same weights."""
+    return count if family.shared else top(layers, family, count)
 
 
 def replace(encoder: nn.Module, path: str, module: nn.Module) -> None:

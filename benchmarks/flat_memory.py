@@ -1,13 +1,13 @@
 """The most memory a round takes that annotates and selects from all of a pool, by the pool's size.
 
     OMP_NUM_THREADS=1 python benchmarks/flat_memory.py
-    python benchmarks/flat_memory.py --rows 100000 1000000 --format parquet
+    python benchmarks/flat_memory.py --rows 200000 1000000 --format parquet
 
 Each size is a process of its own: it writes a pool of short texts with ids, makes a tiny random
 BERT, and runs the teacher and one round (T = 2, ``pool = "all"``, N_r = 1024) with everything a
 run does: sifting, fingerprint, plan, votes, selection, audit and run folder, which is then opened
 again. Peak is the process's ``ru_maxrss``, at the end of each stage. Up to 100,000 rows a pool is
-held in memory, a longer one is read from its file.
+held in memory, a longer one is read from its file: growth is told against both kinds.
 """
 
 from __future__ import annotations
@@ -23,49 +23,57 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+import lines
+
 WORDS = """great terrible film acting story good bad long dull fine news world sports business tech
 day yes no maybe it is was not and the with but""".split()  # noqa: SIM905
 BYTES = 1_000_000  # a megabyte
 COUNT = 1024  # N_r
+PASSES = 2  # T
+KEY = ("rows", "format")
 
 
 def main() -> None:
     options = arguments()
     if options.one is not None:
-        one(options.one, options.format)
+        one(options.one, options.format, options.out)
         return
     # Nothing heavy is imported here: a new process starts with the peak of the one that made it.
-    runs = []
+    done = lines.measured(options.out, *KEY)
     for rows in options.rows:
-        command = [sys.executable, __file__, "--one", str(rows), "--format", options.format]
-        said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-        runs.append(json.loads(said.splitlines()[-1]))
-        print(json.dumps(runs[-1]), flush=True)
-    growth = round(runs[-1]["peak MB"] - runs[0]["peak MB"], 1)
-    whole = {"format": options.format, "T": 2, "N_r": COUNT, "runs": runs, "growth MB": growth}
-    options.out.write_text(json.dumps(whole, indent=2) + "\n", encoding="utf-8")
-    print(f"growth {growth} MB")
+        if (rows, options.format) not in done:
+            command = [sys.executable, __file__, "--one", str(rows), "--format", options.format]
+            subprocess.run([*command, "--out", options.out], check=True)
+    show(options.out)
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", nargs="+", type=int, default=[100_000, 1_000_000])
+    parser.add_argument("--rows", nargs="+", type=int, default=[100_000, 200_000, 1_000_000])
     parser.add_argument("--format", choices=["jsonl", "parquet"], default="jsonl")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/flat_memory.json"))
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/flat_memory.jsonl"))
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
-def one(rows: int, form: str) -> None:
-    """Go through one size, and print its figures as the last line."""
+def one(rows: int, form: str, out: Path) -> None:
+    """Go through one size, and append its figures."""
     with tempfile.TemporaryDirectory() as place:
         path = Path(place, f"pool.{form}")
         {"jsonl": write_json_lines, "parquet": write_parquet}[form](path, rows)
         started = time.perf_counter()
         stages = dict(go(path, Path(place)))
-        peak = max(stages.values())
         took = round(time.perf_counter() - started)
-        print(json.dumps({"rows": rows, "peak MB": peak, "seconds": took, "stages": stages}))
+    line = {
+        "rows": rows,
+        "format": form,
+        "T": PASSES,
+        "N_r": COUNT,
+        "peak MB": max(stages.values()),
+        "seconds": took,
+        "stages": stages,
+    }
+    lines.append(out, line)
 
 
 def go(path: Path, place: Path) -> Iterator[tuple[str, float]]:
@@ -108,7 +116,7 @@ def go(path: Path, place: Path) -> Iterator[tuple[str, float]]:
         (Tune(changes=Adapter(width=4, layers=1), steps=2, batch=8),),
         rounds=1,
         pool="all",
-        passes=2,
+        passes=PASSES,
         select=Selection(count=COUNT),
     )
     on = Machine(device="cpu", threads=1)
@@ -152,6 +160,18 @@ def write_parquet(path: Path, rows: int) -> None:
         texts = pool(rows)
         while part := list(islice(texts, 10_000)):
             writer.write_table(pyarrow.Table.from_pylist(part, schema=schema))
+
+
+def show(out: Path) -> None:
+    """The peak of each size, and by how much the largest one's is above it."""
+    rows = []
+    for (form,), mine in lines.groups(lines.read(out), "format").items():
+        largest = max(mine, key=lambda line: line["rows"])
+        for line in sorted(mine, key=lambda line: line["rows"]):
+            growth = f"{largest['peak MB'] - line['peak MB']:+.1f}"
+            rows.append((form, line["rows"], line["peak MB"], growth, line["seconds"]))
+    head = ("format", "rows", "peak, MB", "growth to the largest, MB", "seconds")
+    lines.show_table(head, rows)
 
 
 if __name__ == "__main__":

@@ -4,27 +4,29 @@
     python benchmarks/one_round.py --data DATA --task agnews sst2 --student prompt@minilm-mlm
 
 Without --data the demo's movie sentences. The pool's gold labels are read after the fact, for
-the audit in the last column. One JSON line for each variant and seed is appended to --out; a
-line that is there is not computed again.
+the audit. Seconds are those of the student's training with the trunk's pass, and of nothing else.
+One JSON line for each variant and seed is appended to --out; a line that is there is not computed
+again. Older lines have another entry, `seconds`, which includes the scoring and is not shown.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean, median
 
+import lines
 from cuts import SHOTS
+from start import student_of, taught
 
 from selftrain import demo
 from selftrain import task as tasks
 from selftrain.annotate import annotate
-from selftrain.backbone import load
 from selftrain.classifier import narrowed
-from selftrain.data import Judged, Labeled, Lesson, Split
+from selftrain.data import Judged, Labeled, Split
 from selftrain.evaluate import evaluate
 from selftrain.fit import fit
 from selftrain.loop import drawn, fresh, remember
@@ -33,8 +35,13 @@ from selftrain.machine import Machine
 from selftrain.method import Method
 from selftrain.pel import Adapter
 from selftrain.recipes import recipe
+from selftrain.report import MISSING
 from selftrain.seeds import child
 from selftrain.tasksets import Taskset
+
+PRESET = "laptop"
+SECONDS = "seconds without scoring"
+KEY = ("task", "student", "seed", "passes in", "variant")
 
 
 def variants(method: Method) -> dict[str, Method]:
@@ -48,7 +55,7 @@ def variants(method: Method) -> dict[str, Method]:
 
     half = select(shares=(0.5,))
     return {
-        "laptop": method,
+        PRESET: method,
         **{f"top {k}": student(changes=Adapter(width=64, layers=k)) for k in (1, 2, 3)},
         **{
             f"top {k}, {steps} steps": student(changes=Adapter(width=64, layers=k), steps=steps)
@@ -71,25 +78,27 @@ def variants(method: Method) -> dict[str, Method]:
 def main() -> None:
     options = arguments()
     on = Machine(threads=options.threads)
-    reads, _, name = options.student.partition("@")
-    method = recipe(f"upet-{reads}-adapter")
-    backbone = load(name)
+    on.accelerator()
+    method, backbone = student_of(options.student)
     passes_in = str(method.passes_in or "all")
-    done = finished(options.out)
+    done = lines.measured(options.out, *KEY)
     for task, seed, split, design, truth in splits(options):
-        key = (task.name, options.student, seed, passes_in)
-        open_ = [variant for variant in options.variant if (*key, variant) not in done]
-        if not open_:
+        place = {
+            "task": task.name,
+            "student": options.student,
+            "seed": seed,
+            "passes in": passes_in,
+        }
+        wanted = [name for name in options.variant if (*place.values(), name) not in done]
+        if not wanted:
             continue
-        teacher = fresh(task, method.teacher, backbone, child(seed, "teacher"))
-        gold = Lesson(gold=split.labeled)
-        fit(teacher, gold, method.teacher, seed=child(seed, "fit", 0), on=on)
+        teacher = taught(task, split, method, backbone=backbone, seed=seed, on=on)
         pool = drawn(split, method, 1, seed)
         wavering = narrowed(teacher, method.passes_in)
         votes = list(annotate(wavering, pool, method.passes, seed=child(seed, "votes", 1), on=on))
         before = evaluate(teacher, design)["accuracy"]
-        for variant in open_:
-            chosen = variants(method)[variant]
+        for name in wanted:
+            chosen = replace(variants(method)[name], rounds=1)
             lesson = chosen.select(
                 iter(votes), task.labels, split.labeled, pool=len(pool), number=1, seed=seed
             )
@@ -97,20 +106,17 @@ def main() -> None:
             remember(task, split, chosen, (), backbone=backbone, seed=seed, on=on)
             student = fresh(task, chosen.student[0], backbone, child(seed, "student", 1), teacher)
             fit(student, lesson, chosen.student[0], seed=child(seed, "fit", 1, 0), on=on)
+            seconds = time.perf_counter() - started
             line = {
-                "task": task.name,
-                "student": options.student,
-                "seed": seed,
-                "variant": variant,
-                "passes in": passes_in,
+                **place,
+                "variant": name,
                 "before": before,
                 "after": evaluate(student, design)["accuracy"],
-                "seconds": round(time.perf_counter() - started, 1),
+                SECONDS: round(seconds, 1),
                 "labels right": right(lesson.audit, truth),
             }
-            with options.out.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
-            print(json.dumps(line), flush=True)
+            lines.append(options.out, line)
+    show(options.out)
 
 
 def arguments() -> argparse.Namespace:
@@ -145,15 +151,6 @@ def splits(
             yield task, seed, cut.split(SHOTS, seed), cut.design, truth
 
 
-def finished(out: Path) -> set[tuple[str | int, ...]]:
-    """What need not be computed again."""
-    if not out.exists():
-        return set()
-    found = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
-    names = ("task", "student", "seed", "passes in", "variant")
-    return {tuple(x[name] for name in names) for x in found}
-
-
 def right(audit: Iterable[Judged], truth: dict[str, str]) -> dict[str, float]:
     """The share of pseudo labels that are right: of all rows, and by what became of them."""
     found = {"all": list(audit)}
@@ -163,6 +160,34 @@ def right(audit: Iterable[Judged], truth: dict[str, str]) -> dict[str, float]:
         role: round(sum(truth[line.uid] == line.label for line in lines) / len(lines), 3)
         for role, lines in found.items()
     }
+
+
+def show(out: Path) -> None:
+    """Means over the seeds; beside the preset, seed by seed, what a variant gains and spares."""
+    rows = []
+    for place, here in lines.groups(lines.read(out), "task", "student", "passes in").items():
+        by_variant = {
+            name: {line["seed"]: line for line in mine}
+            for (name,), mine in lines.groups(here, "variant").items()
+        }
+        preset = by_variant.get(PRESET, {})
+        for name, mine in by_variant.items():
+            before, after = (
+                f"{100 * fmean(line[when] for line in mine.values()):.1f}"
+                for when in ("before", "after")
+            )
+            both = [(preset[seed], mine[seed]) for seed in mine if seed in preset]
+            gains = [100 * (line["after"] - base["after"]) for base, line in both]
+            ratios = [
+                base[SECONDS] / line[SECONDS]
+                for base, line in both
+                if SECONDS in base and SECONDS in line
+            ]
+            gain = f"{fmean(gains):+.1f} (n = {len(gains)})" if gains else MISSING
+            ratio = f"{median(ratios):.2f} (n = {len(ratios)})" if ratios else MISSING
+            rows.append((*place, name, len(mine), before, after, gain, ratio))
+    head = ("task", "student", "passes in", "variant", "seeds", "before", "after")
+    lines.show_table((*head, f"after - {PRESET}", f"time of {PRESET} / this"), rows)
 
 
 if __name__ == "__main__":

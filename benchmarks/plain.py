@@ -1,10 +1,13 @@
 """The method as one would write it down: the yardstick of whole_fit.py, not part of the product.
 
-The same models, lessons, losses and steps as ``selftrain.loop``, without what makes that fast:
-batches of a fixed number of rows in the order they come, padded to the longest of them or to 128;
-every dropout pass goes through all layers and torch's own dropout; nothing is remembered; each
-row is tokenised whenever it is needed; anchors, partners and hard rows of the contrast are
-encoded each in a forward pass of its own.
+The same models, lessons, losses, steps and optimiser as ``selftrain.loop``. It differs in what
+makes that fast:
+
+- batches of a fixed number of rows in the order they come, padded to the longest or to 128;
+- torch's own dropout and attention;
+- every dropout pass goes through all layers;
+- nothing is remembered, and each row is tokenised whenever it is needed;
+- anchors, partners and hard rows of the contrast are encoded each in a forward pass of its own.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import torch
 from torch import Tensor
 
 from selftrain import classifier as classifiers
+from selftrain import reading
 from selftrain.backbone import Backbone
 from selftrain.batches import Batch, Row, collate
 from selftrain.classifier import Classifier
@@ -44,11 +48,22 @@ def torchs_own_dropout() -> Iterator[None]:
         classifiers.make_cheap = cheap
 
 
+@contextmanager
+def tokenising_anew() -> Iterator[None]:
+    """No row of token ids is held to be read again."""
+    held = reading.HELD
+    reading.HELD = 0
+    try:
+        yield
+    finally:
+        reading.HELD = held
+
+
 def self_train(
-    task: Task, split: Split, method: Method, *, backbone: Backbone, seed: int, longest: int | None
+    task: Task, split: Split, method: Method, backbone: Backbone, *, seed: int, longest: int | None
 ) -> Classifier:
     """Teacher, votes, lesson, student, and round again; ``longest`` pads every row to that."""
-    with torchs_own_dropout():
+    with torchs_own_dropout(), tokenising_anew():
         teacher = fresh(task, method.teacher, backbone, child(seed, "teacher"))
         fit(teacher, Lesson(gold=split.labeled), method.teacher, seed, longest)
         for number in range(1, method.rounds + 1):
@@ -100,12 +115,14 @@ def fit(model: Classifier, lesson: Lesson, how: Tune, seed: int, longest: int | 
     table = Table.of(model, lesson)
     examples = [row.example for row in (*lesson.gold, *lesson.easy, *lesson.hard)]
     plan = steps_of(table, how, Random(seed))
-    total = how.steps or 0
-    optimizer = torch.optim.AdamW(groups(model, how), betas=(0.9, 0.98), weight_decay=how.decay)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, slope(total, how.warmup))
+    assert how.steps is not None, "plain counts steps, not epochs"
+    optimizer = torch.optim.AdamW(
+        groups(model, how), betas=(0.9, 0.98), weight_decay=how.decay, fused=True
+    )
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, slope(how.steps, how.warmup))
     torch.manual_seed(seed)
     model.train()
-    for _ in range(total):
+    for _ in range(how.steps):
         loss = step_loss(model, table, examples, next(plan), how, longest)
         optimizer.zero_grad()
         loss.backward()

@@ -10,10 +10,12 @@ include encoding. Scored on the design rows, or with --test on the test rows, on
 from __future__ import annotations
 
 import argparse
-import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 
+import lines
 import numpy as np
 from cuts import SEEDS, SHOTS, TEST
 from sklearn.linear_model import LogisticRegression
@@ -21,12 +23,18 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 
 from selftrain import task as tasks
 from selftrain.backbone import load
-from selftrain.classifier import build
+from selftrain.classifier import Classifier, build
+from selftrain.data import Example, Labeled, Split
 from selftrain.loop import drawn
 from selftrain.machine import Machine
+from selftrain.metrics import spread
 from selftrain.pel import Adapter
 from selftrain.recipes import LAPTOP
+from selftrain.task import Task
 from selftrain.tasksets import Taskset
+
+KEY = ("task", "seed", "test", "threads")
+ALONE, BOTH = "logistic regression", "scikit-learn's self-training"
 
 
 def main() -> None:
@@ -39,47 +47,68 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/references.jsonl"))
     options = parser.parse_args()
     Machine(threads=options.threads).accelerator()
-    backbone = load("minilm")
+    done = lines.measured(options.out, *KEY)
     for name in options.task:
+        place = (options.test, lines.threads())
+        seeds = [seed for seed in options.seeds if (name, seed, *place) not in done]
+        if not seeds:
+            continue
         task = tasks.find(name)
-        reader = build(task, backbone, Adapter(width=1), reads="head", seed=0)
-
-        def vectors(examples, reader=reader) -> np.ndarray:
-            return reader.read(list(examples)).features.numpy()
-
         cut = Taskset.read(options.data, task)
         held = cut.test(TEST) if options.test else cut.design
-        asked, answer = vectors([row.example for row in held]), [row.label for row in held]
-        for seed in options.seeds:
-            split = cut.split(SHOTS, seed)
-            labels = np.array([row.label for row in split.labeled])
-            started = time.perf_counter()
-            known = vectors([row.example for row in split.labeled])
-            alone = LogisticRegression(max_iter=1000).fit(known, labels)
-            first = time.perf_counter() - started
-            pool = vectors(drawn(split, LAPTOP, 1, seed))
-            codes = np.searchsorted(alone.classes_, labels)
-            both = SelfTrainingClassifier(LogisticRegression(max_iter=1000)).fit(
-                np.concatenate([known, pool]), np.concatenate([codes, np.full(len(pool), -1)])
-            )
-            second = time.perf_counter() - started
-            line = {
-                "task": name,
-                "seed": seed,
-                "test": options.test,
-                "logistic regression": {
-                    "accuracy": alone.score(asked, answer),
-                    "seconds": round(first, 2),
-                },
-                "scikit-learn's self-training": {
-                    "accuracy": both.score(asked, np.searchsorted(alone.classes_, answer)),
-                    "seconds": round(second, 2),
-                    "taken from the pool": int((both.labeled_iter_ > 0).sum()),
-                },
-            }
-            with options.out.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
-            print(json.dumps(line), flush=True)
+        asked = vectors(reader(task), [row.example for row in held])
+        for seed in seeds:
+            found = fitted(task, cut.split(SHOTS, seed), seed, asked, held)
+            line = {"task": name, "seed": seed, "test": options.test, **found}
+            lines.append(options.out, line)
+    show(options.out)
+
+
+def reader(task: Task) -> Classifier:
+    """The frozen encoder; a new one has read no text, so that tokenising is timed."""
+    return build(task, load("minilm"), Adapter(width=1), reads="head", seed=0)
+
+
+def vectors(model: Classifier, examples: Sequence[Example]) -> np.ndarray:
+    return model.read(list(examples)).features.numpy()
+
+
+def fitted(
+    task: Task, split: Split, seed: int, asked: np.ndarray, held: Sequence[Labeled]
+) -> lines.Line:
+    """Accuracy and seconds of both; those of the second include the first, which it begins with."""
+    model = reader(task)
+    labels, answers = (np.array([row.label for row in rows]) for rows in (split.labeled, held))
+    started = time.perf_counter()
+    known = vectors(model, [row.example for row in split.labeled])
+    alone = LogisticRegression(max_iter=1000).fit(known, labels)
+    first = time.perf_counter() - started
+    pool = vectors(model, drawn(split, LAPTOP, 1, seed))
+    codes = np.searchsorted(alone.classes_, labels)
+    both = SelfTrainingClassifier(LogisticRegression(max_iter=1000)).fit(
+        np.concatenate([known, pool]), np.concatenate([codes, np.full(len(pool), -1)])
+    )
+    second = time.perf_counter() - started
+    return {
+        ALONE: {"accuracy": alone.score(asked, answers), "seconds": round(first, 2)},
+        BOTH: {
+            "accuracy": both.score(asked, np.searchsorted(alone.classes_, answers)),
+            "seconds": round(second, 2),
+            "taken from the pool": int((both.labeled_iter_ > 0).sum()),
+        },
+    }
+
+
+def show(out: Path) -> None:
+    """Accuracy over the seeds, mean ± sd, and the median of the seconds."""
+    rows = []
+    for place, mine in lines.groups(lines.read(out), "task", "test", "threads").items():
+        for system in (ALONE, BOTH):
+            scores = spread([100 * line[system]["accuracy"] for line in mine])
+            seconds = median(line[system]["seconds"] for line in mine)
+            rows.append((*place, system, len(mine), scores, f"{seconds:.1f}"))
+    head = ("task", "test rows", "threads", "system", "seeds", "accuracy", "seconds")
+    lines.show_table(head, rows)
 
 
 if __name__ == "__main__":

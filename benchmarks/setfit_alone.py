@@ -23,11 +23,12 @@ def main() -> None:
 
     model = SetFitModel.from_pretrained(job["model"], labels=job["classes"])
     rows = Dataset.from_dict({"text": job["texts"], "label": job["labels"]})
-    started = time.perf_counter()
     arguments = TrainingArguments(
         output_dir=job["place"], seed=job["seed"], save_strategy="no", report_to="none"
     )
-    Trainer(model=model, args=arguments, train_dataset=rows).train()
+    trainer = Trainer(model=model, args=arguments, train_dataset=rows)
+    started = time.perf_counter()
+    trainer.train()
     seconds = time.perf_counter() - started
     answers = [str(answer) for answer in model.predict(job["asked"])]
     print(json.dumps({"seconds": seconds, "answers": answers}))

@@ -6,19 +6,21 @@ The same lesson (512 easy and 512 hard pool rows with their gold labels, 16 labe
 same five epochs of batches of 32, the same loss and contrast. Full fine-tuning is given the same
 loop, so the ratio is the method's, not the loop's. The trunk's pass over the rows is counted; what
 it takes is also said by itself. Nothing here is a result about accuracy: the lesson is made of gold
-labels.
+labels. Every other turn goes backwards, so that a machine that tires favours nobody.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
+import lines
 import torch
 from cuts import SHOTS
+from start import warm
 
 from selftrain import task as tasks
 from selftrain.backbone import load
@@ -27,12 +29,15 @@ from selftrain.classifier import Classifier, build
 from selftrain.data import Lesson
 from selftrain.fit import fit
 from selftrain.machine import Machine
-from selftrain.pel import Adapter, Full
+from selftrain.pel import Adapter, AnyTuning, Full
 from selftrain.recipes import LAPTOP
+from selftrain.task import Task
 from selftrain.tasksets import Taskset
 
 EASY = HARD = 512
 EPOCHS = 5
+FULL = "full"
+KEY = ("task", "system", "turn", "threads")
 
 
 def main() -> None:
@@ -40,42 +45,55 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--task", nargs="+", default=["sst2", "agnews"])
     parser.add_argument("--top", nargs="+", type=int, default=[1, 2, 3])
+    parser.add_argument("--repeat", type=int, default=2)
     parser.add_argument("--threads", type=int)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/student_round.jsonl"))
     options = parser.parse_args()
     on = Machine(threads=options.threads)
-    how = replace(LAPTOP.student[0], steps=None, epochs=EPOCHS)
+    on.accelerator()
+    systems: dict[str, AnyTuning] = {
+        FULL: Full(),
+        "adapter, all layers": Adapter(width=64),
+        **{f"adapter, top {k}": Adapter(width=64, layers=k) for k in options.top},
+    }
+    done = lines.measured(options.out, *KEY)
     for name in options.task:
+        turns = [
+            (turn, system)
+            for turn in range(options.repeat)
+            for system in (reversed(systems) if turn % 2 else systems)
+            if (name, system, turn, lines.threads()) not in done
+        ]
+        if not turns:
+            continue
         task = tasks.find(name)
-        cut = Taskset.read(options.data, task)
-        gold = cut.split(SHOTS, 12).labeled
-        few = {row.example.uid for row in gold}
-        rest = [row for row in cut.rows if row.example.uid not in few][: EASY + HARD]
-        lesson = Lesson(gold=gold, easy=tuple(rest[:EASY]), hard=tuple(rest[EASY:]))
-        systems = {
-            "full": Full(),
-            "adapter, all layers": Adapter(width=64),
-            **{f"adapter, top {k}": Adapter(width=64, layers=k) for k in options.top},
-        }
-        seconds, trunk = {}, {}
-        for system, changes in systems.items():
-            backbone = load("minilm")  # of its own: nothing is remembered from another system
-            model = build(task, backbone, changes, reads="head", seed=1)
-            rate = 2e-5 if isinstance(changes, Full) else how.rate
-            started = time.perf_counter()
-            trunk[system] = remembered(model, lesson)
-            fit(model, lesson, replace(how, changes=changes, rate=rate), seed=1, on=on)
-            seconds[system] = round(time.perf_counter() - started, 1)
-            print(name, system, seconds[system], flush=True)
-        line = {
-            "task": name,
-            "seconds": seconds,
-            "of that the trunk": {s: round(t, 1) for s, t in trunk.items() if t},
-            "full takes times": {s: round(seconds["full"] / t, 2) for s, t in seconds.items()},
-        }
-        with options.out.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
-        print(json.dumps(line), flush=True)
+        lesson = lesson_of(Taskset.read(options.data, task))
+        warm(task, lesson.gold, load("minilm"), on)
+        for turn, system in turns:
+            trunk, whole = trained(task, lesson, systems[system], on)
+            line = {"task": name, "system": system, "turn": turn, "seconds": whole, "trunk": trunk}
+            lines.append(options.out, line)
+    show(options.out)
+
+
+def lesson_of(cut: Taskset) -> Lesson:
+    """Rows of the pool with their gold labels, as if they had been selected."""
+    gold = cut.split(SHOTS, 12).labeled
+    few = {row.example.uid for row in gold}
+    rest = [row for row in cut.rows if row.example.uid not in few][: EASY + HARD]
+    return Lesson(gold=gold, easy=tuple(rest[:EASY]), hard=tuple(rest[EASY:]))
+
+
+def trained(task: Task, lesson: Lesson, changes: AnyTuning, on: Machine) -> tuple[float, float]:
+    """Seconds of the trunk's pass, and of the training with it."""
+    backbone = load("minilm")  # of its own: nothing is remembered from another system
+    model = build(task, backbone, changes, reads="head", seed=1)
+    rate = LAPTOP.teacher.rate if isinstance(changes, Full) else LAPTOP.student[0].rate
+    how = replace(LAPTOP.student[0], steps=None, epochs=EPOCHS, changes=changes, rate=rate)
+    started = time.perf_counter()
+    trunk = remembered(model, lesson)
+    fit(model, lesson, how, seed=1, on=on)
+    return round(trunk, 2), round(time.perf_counter() - started, 2)
 
 
 @torch.no_grad()
@@ -89,6 +107,18 @@ def remembered(model: Classifier, lesson: Lesson) -> float:
     for batch in grouped(rows, model.pad, model.offset.device)[0]:
         model.lower(batch)
     return time.perf_counter() - started
+
+
+def show(out: Path) -> None:
+    """Medians over the turns; how much longer full fine-tuning takes, turn by turn."""
+    rows = []
+    for (task, threads), here in lines.groups(lines.read(out), "task", "threads").items():
+        for (system,), mine in lines.groups(here, "system").items():
+            whole, trunk = (median(line[name] for line in mine) for name in ("seconds", "trunk"))
+            ratio = f"{lines.times(here, FULL, system):.2f}"
+            rows.append((task, threads, system, len(mine), f"{whole:.1f}", f"{trunk:.1f}", ratio))
+    head = ("task", "threads", "system", "turns", "seconds", "of that the trunk", "full / this")
+    lines.show_table(head, rows)
 
 
 if __name__ == "__main__":

@@ -1,130 +1,165 @@
 """How good is cheap uncertainty? Dropout in the top layers only, beside full MC dropout.
 
     python benchmarks/uncertainty.py DATA --task sst2 agnews --seeds 12 21 42
+    python benchmarks/uncertainty.py DATA --student prompt@minilm-mlm
 
 One teacher per task and seed, on the labels alone; the same pool rows are annotated with the
-passes in all layers and in the top k. For each: the time in plain passes over the same rows, the
-area under the error-detection curve of certainty, of confidence and of the score that selects
-(the chance that a right pseudo label is trusted more than a wrong one), and how many of the picked
-pseudo labels are right. The pool's gold labels are read for these figures alone.
+passes in all layers and in the top k. Where a prompt is read, the last layer is computed for the
+mask alone. For each: the time in plain passes over the same rows, timed just before; the area under
+the error-detection curve of certainty, of confidence and of the score that selects (the chance that
+a right pseudo label is trusted more than a wrong one); and how many of the picked pseudo labels are
+right. A cheaper choice is judged by the difference of its areas to those of all layers, paired by
+seed. The pool's gold labels are read for these figures alone.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import nan
 from pathlib import Path
+from statistics import fmean
 
+import lines
 import torch
 from cuts import SEEDS, SHOTS
+from start import student_of, taught
 
 from selftrain import task as tasks
 from selftrain.annotate import annotate
-from selftrain.backbone import load
-from selftrain.classifier import narrowed
-from selftrain.data import Lesson
-from selftrain.fit import fit
-from selftrain.loop import drawn, fresh
+from selftrain.classifier import Classifier, narrowed
+from selftrain.data import Example, Lesson
+from selftrain.loop import drawn
 from selftrain.machine import Machine
 from selftrain.metrics import error_detection_area, spread
-from selftrain.recipes import LAPTOP
-from selftrain.scores import certainty, confidence, joined, pseudo_label
+from selftrain.scores import Votes, certainty, confidence, joined, pseudo_label
 from selftrain.seeds import child
+from selftrain.selection import AnyScore
 from selftrain.tasksets import Taskset
 
 LAYERS = {"all": None, "top 3": 3, "top 2": 2, "top 1": 1}
+KEY = ("task", "seed", "student", "pool", "passes", "layers")
+AREAS = ("area of certainty", "area of score")
+FIGURES = ("plain passes", "labels right", "picked right", "area of confidence", *AREAS)
+Chunk = tuple[list[Example], Votes]
+Truth = Mapping[str, str]
+BySeed = Mapping[int, lines.Line]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
     parser.add_argument("--task", nargs="+", default=["sst2", "agnews"])
+    parser.add_argument("--student", default="head@minilm", help="head or prompt, @, backbone")
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
-    parser.add_argument("--passes", nargs="+", type=int, default=[4, 20])
+    parser.add_argument("--passes", nargs="+", type=int, default=[20])
     parser.add_argument("--pool", type=int, default=1024)
     parser.add_argument("--threads", type=int)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/uncertainty.jsonl"))
     options = parser.parse_args()
-    on, backbone = Machine(threads=options.threads), load("minilm")
-    method = replace(LAPTOP, pool=options.pool)
+    on = Machine(threads=options.threads)
+    on.accelerator()
+    method, backbone = student_of(options.student)
+    method = replace(method, pool=options.pool)
+    done = lines.measured(options.out, *KEY)
     for name in options.task:
         task = tasks.find(name)
         cut = Taskset.read(options.data, task)
-        truth = {row.example.uid: task.labels.index(row.label) for row in cut.rows}
+        truth = {row.example.uid: row.label for row in cut.rows}
         for seed in options.seeds:
-            if done(options.out, name, seed):
+            place = {"task": name, "seed": seed, "student": options.student, "pool": options.pool}
+            choices = [
+                (passes, layers)
+                for passes in options.passes
+                for layers in LAYERS
+                if (*place.values(), passes, layers) not in done
+            ]
+            if not choices:
                 continue
             split = cut.split(SHOTS, seed)
-            teacher = fresh(task, method.teacher, backbone, child(seed, "teacher"))
-            how = method.teacher
-            fit(teacher, Lesson(gold=split.labeled), how, seed=child(seed, "fit", 0), on=on)
+            teacher = taught(task, split, method, backbone=backbone, seed=seed, on=on)
             pool = drawn(split, method, 1, seed)
-            gold = torch.tensor([truth[example.uid] for example in pool])
-            plain = seconds(lambda t=teacher, p=pool: t.probabilities(p))
-            for passes in options.passes:
-                for layers, top in LAYERS.items():
-                    model = narrowed(teacher, top)
-                    started = time.perf_counter()
-                    chunks = list(annotate(model, pool, passes, seed=seed, on=on))
-                    spent = time.perf_counter() - started
-                    votes = joined([part for _, part in chunks])
-                    label = pseudo_label(votes)
-                    sure, settled = confidence(votes, label), certainty(votes)
-                    right = label == gold
-                    lesson = method.select(
-                        iter(chunks), task.labels, split.labeled, pool=len(pool), number=1, seed=1
-                    )
-                    easy = [line for line in lesson.audit if line.role == "easy"]
-                    hits = [task.labels.index(line.label) == truth[line.uid] for line in easy]
-                    line = {
-                        "task": name,
-                        "seed": seed,
-                        "passes": passes,
-                        "layers": layers,
-                        "plain passes": round(spent / plain, 2),
-                        "labels right": float(right.double().mean()),
-                        "picked right": sum(hits) / len(hits),
-                        "area of certainty": error_detection_area(settled, right),
-                        "area of confidence": error_detection_area(sure, right),
-                        "area of score": error_detection_area(
-                            method.select.score(sure, settled), right
-                        ),
-                    }
-                    with options.out.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps(line) + "\n")
-                    print(json.dumps(line), flush=True)
+            teacher.probabilities(pool)  # warm: texts are tokenised once
+            for passes, layers in choices:
+                cost, chunks = asked(teacher, pool, passes, layers, seed=seed, on=on)
+                lesson = method.select(
+                    iter(chunks), task.labels, split.labeled, pool=len(pool), number=1, seed=seed
+                )
+                line = {
+                    **place,
+                    "passes": passes,
+                    "layers": layers,
+                    "plain passes": round(cost, 2),
+                    "picked right": picked_right(lesson, truth),
+                    **trust(chunks, task.labels, truth, method.select.score),
+                }
+                lines.append(options.out, line)
     show(options.out)
 
 
-def seconds(call: object) -> float:
-    """Of the second call: the first one warms up."""
-    call()
+def asked(
+    teacher: Classifier,
+    pool: Sequence[Example],
+    passes: int,
+    layers: str,
+    *,
+    seed: int,
+    on: Machine,
+) -> tuple[float, list[Chunk]]:
+    """The votes, and what they cost in plain passes, of which one is timed just before."""
+    model = narrowed(teacher, LAYERS[layers])
     started = time.perf_counter()
-    call()
-    return time.perf_counter() - started
+    teacher.probabilities(pool)
+    between = time.perf_counter()
+    chunks = list(annotate(model, pool, passes, seed=child(seed, "votes", 1), on=on))
+    return (time.perf_counter() - between) / (between - started), chunks
 
 
-def lines(out: Path) -> list[dict]:
-    if not out.exists():
-        return []
-    return [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+def trust(
+    chunks: list[Chunk], labels: Sequence[str], truth: Truth, score: AnyScore
+) -> dict[str, float]:
+    """How many pseudo labels are right, and how well each figure tells which."""
+    votes = joined([part for _, part in chunks])
+    label = pseudo_label(votes)
+    rows = [example for examples, _ in chunks for example in examples]
+    gold = torch.tensor([labels.index(truth[row.uid]) for row in rows])
+    right = label == gold  # [N]
+    sure, settled = confidence(votes, label), certainty(votes)
+    return {
+        "labels right": float(right.double().mean()),
+        "area of certainty": error_detection_area(settled, right),
+        "area of confidence": error_detection_area(sure, right),
+        "area of score": error_detection_area(score(sure, settled), right),
+    }
 
 
-def done(out: Path, task: str, seed: int) -> bool:
-    return any((x["task"], x["seed"]) == (task, seed) for x in lines(out))
+def picked_right(lesson: Lesson, truth: Truth) -> float:
+    """The share of the easy rows whose pseudo label is right."""
+    return fmean(row.label == truth[row.example.uid] for row in lesson.easy)
 
 
 def show(out: Path) -> None:
-    every = lines(out)
-    figures = [key for key in every[0] if key not in ("task", "seed", "passes", "layers")]
-    print("| task | T | layers |", " | ".join(figures), "|")
-    print("|---" * (3 + len(figures)) + "|")
-    for wanted in dict.fromkeys((x["task"], x["passes"], x["layers"]) for x in every):
-        mine = [x for x in every if (x["task"], x["passes"], x["layers"]) == wanted]
-        cells = [f"{spread([x[key] for x in mine]).mean:.3f}" for key in figures]
-        print("|", " | ".join(map(str, (*wanted, *cells))), "|")
+    """Means over the seeds, and what is lost against passes in all layers, seed by seed."""
+    rows = []
+    for place, here in lines.groups(lines.read(out), "task", "student", "pool", "passes").items():
+        by_layers = {
+            layers: {line["seed"]: line for line in mine}
+            for (layers,), mine in lines.groups(here, "layers").items()
+        }
+        for layers, mine in by_layers.items():
+            means = [f"{fmean(line[name] for line in mine.values()):.3f}" for name in FIGURES]
+            lost = [difference(mine, by_layers.get("all", {}), area) for area in AREAS]
+            rows.append((*place, layers, len(mine), *means, *lost))
+    head = ("task", "student", "pool", "T", "layers", "seeds", *FIGURES)
+    lines.show_table((*head, *(f"{area} - all" for area in AREAS)), rows)
+
+
+def difference(mine: BySeed, full: BySeed, area: str) -> str:
+    """Mean and standard deviation over the seeds that both have."""
+    apart = spread([mine[seed][area] - full[seed][area] for seed in mine if seed in full] or [nan])
+    return f"{apart.mean:+.3f} ± {apart.sd:.3f} (n = {apart.n})"
 
 
 if __name__ == "__main__":

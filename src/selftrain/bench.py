@@ -133,7 +133,7 @@ class Bench:
         found = results.read(path) if path.exists() else []
         for task in {result.task for result in found if result.data} & {*self.grid.tasks}:
             here = {result.data for result in found if result.task == task and result.data}
-            if here != {tasksets.fingerprint(self.data, task)}:
+            if here != {tasksets.fingerprint(self.data, task_of(task))}:
                 raise other_cells(path, f"the rows of `{task}`")
         return found
 
@@ -378,7 +378,7 @@ class Bench:
             calibration_error=found["calibration_error"],
             bins=tuple(Bin(*each) for each in reliability(p, gold)),
             also_in_train=sum(gist(row) in known for row in held),
-            data=tasksets.fingerprint(self.data, group.task),
+            data=tasksets.fingerprint(self.data, task_of(group.task)),
             weights=backbone.sha256,
             version=version("selftrain"),
         )

@@ -31,7 +31,7 @@ def once(
     ``how`` is all that decides a row but its text.
     """
     held = _held.setdefault(tokenizer, {})
-    keys = [(how, example.text, example.pair) for example in examples]
+    keys: list[Hashable] = [(how, example.text, example.pair) for example in examples]
     new = {key: each for key, each in zip(keys, examples, strict=True) if key not in held}
     found = dict(zip(new, read(list(new.values())), strict=True)) if new else {}
     rows = [found[key] if key in found else held[key] for key in keys]

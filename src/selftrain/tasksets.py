@@ -63,11 +63,11 @@ def by_hash(rows: list[Labeled]) -> list[Labeled]:
     return sorted(rows, key=lambda row: uniform(0, row.example.uid))
 
 
-def fingerprint(data: Path, task: str) -> str:
+def fingerprint(data: Path, task: Task) -> str:
     """A hash of a task's files: other rows, even in another order only, give another."""
     whole = hashlib.sha256()
     for part in ("train", "test"):
-        with find(data / task, part).open("rb") as file:
+        with find(data / task.name, part).open("rb") as file:
             whole.update(hashlib.file_digest(file, "sha256").digest())
     return whole.hexdigest()
 

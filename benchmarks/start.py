@@ -1,0 +1,44 @@
+"""What several scripts begin with: warm libraries, the method a student's name means, a teacher."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from selftrain.backbone import Backbone, load
+from selftrain.classifier import Classifier
+from selftrain.data import Labeled, Lesson, Split
+from selftrain.fit import fit
+from selftrain.loop import fresh
+from selftrain.machine import Machine
+from selftrain.method import Method
+from selftrain.recipes import LAPTOP, recipe
+from selftrain.seeds import child
+from selftrain.task import Task
+
+
+def warm(task: Task, gold: Sequence[Labeled], backbone: Backbone, on: Machine) -> None:
+    """Two steps of a teacher and of a student, thrown away, and a pass without dropout.
+
+    Whatever is loaded or started at the first use (accelerate, scikit-learn, threads) is then
+    outside every clock.
+    """
+    for how in (LAPTOP.teacher, LAPTOP.student[0]):
+        model = fresh(task, how, backbone, seed=0)
+        fit(model, Lesson(gold=tuple(gold)), replace(how, steps=2), seed=0, on=on)
+
+
+def student_of(name: str) -> tuple[Method, Backbone]:
+    """What `head@minilm` or `prompt@minilm-mlm` means: UPET's method, and the backbone."""
+    reads, _, backbone = name.partition("@")
+    return recipe(f"upet-{reads}-adapter"), load(backbone)
+
+
+def taught(
+    task: Task, split: Split, method: Method, *, backbone: Backbone, seed: int, on: Machine
+) -> Classifier:
+    """The teacher of a run of that seed, without the run."""
+    teacher = fresh(task, method.teacher, backbone, child(seed, "teacher"))
+    gold = Lesson(gold=split.labeled)
+    fit(teacher, gold, method.teacher, seed=child(seed, "fit", 0), on=on)
+    return teacher

@@ -9,6 +9,8 @@ from __future__ import annotations
 import ctypes
 import os
 import resource
+import tempfile
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -17,20 +19,46 @@ from pathlib import Path
 def small_disk(place: Path) -> Callable[[], object]:
     """Mount a disk of 1 MB that only this process sees; gives what fills it to the last block.
 
-    Where mounting is forbidden, a limit on the size of files stands in for it.
+    Where no process may mount one, a limit on the size of files stands in, and a warning says so.
     """
+    if mounted(place):
+        return lambda: fill(place / "filler")
+    if MOUNTS:
+        raise RuntimeError("a disk can be mounted here, but not by this process: it has threads")
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
+
+
+def mounted(place: Path) -> bool:
     new_user, new_mount = 0x10000000, 0x00020000  # CLONE_NEWUSER, CLONE_NEWNS
     root = {"setgroups": "deny", "uid_map": f"0 {os.getuid()} 1", "gid_map": f"0 {os.getgid()} 1"}
     libc = ctypes.CDLL(None)
-    if libc.unshare(new_user | new_mount) == 0:
-        for name, line in root.items():
-            Path("/proc/self", name).write_text(line)
-        if libc.mount(b"tmpfs", str(place).encode(), b"tmpfs", 0, b"size=1m") == 0:
-            return lambda: fill(place / "filler")
-    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
+    if libc.unshare(new_user | new_mount) != 0:
+        return False
+    for name, line in root.items():
+        Path("/proc/self", name).write_text(line)
+    answer: int = libc.mount(b"tmpfs", str(place).encode(), b"tmpfs", 0, b"size=1m")
+    return answer == 0
+
+
+def can_mount() -> bool:
+    """Whether a process without threads, as a fresh fork is, may mount a disk here."""
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(0 if mounted(Path(tempfile.gettempdir())) else 1)
+        finally:
+            os._exit(1)
+    return os.waitpid(child, 0)[1] == 0
 
 
 def fill(path: Path) -> None:
     with suppress(OSError), path.open("wb", buffering=0) as file:
         while file.write(bytes(4096)):
             pass
+
+
+MOUNTS = can_mount()
+FULL = "No space left" if MOUNTS else "File too large"
+"""What the system says when nothing more fits."""
+if not MOUNTS:
+    warnings.warn("no disk can be mounted: a limit on the size of files stands in", stacklevel=1)

@@ -1,7 +1,8 @@
-"""A run small enough to be killed fifty times: eight labels, forty texts, two rounds."""
+"""Runs small enough to be killed fifty times: eight labels, forty texts, two rounds."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -17,6 +18,7 @@ from selftrain.machine import Machine
 from selftrain.manifest import Manifest
 from selftrain.method import Method, Tune
 from selftrain.pel import Adapter, Full
+from selftrain.recipes import DEFAULT, recipe
 from selftrain.selection import Selection
 from selftrain.task import Task
 
@@ -46,6 +48,25 @@ METHOD = Method(
 )
 
 
+def shrunk(method: Method) -> Method:
+    """The same choices in other sizes."""
+    (student,) = method.student
+    return replace(
+        method,
+        teacher=replace(method.teacher, steps=20, batch=4, rate=1e-3, head_rate=3e-2),
+        student=(replace(student, changes=Adapter(width=4), steps=10, batch=8, rate=3e-3),),
+        rounds=2,
+        pool=24,
+        passes=3,
+        converged=0,
+    )
+
+
+LAPTOP = shrunk(recipe(DEFAULT))
+"""Heads that start from regression, gold rows in every batch, the largest and smallest scores."""
+METHODS = {"sampled": METHOD, "laptop": LAPTOP}
+
+
 def example(label: str, number: int) -> Example:
     words = Random(f"{label}/{number}").choices(WORDS[label].split(), k=5)
     return Example(f"{label}-{number}", " ".join(words))
@@ -64,10 +85,10 @@ def probabilities(model: Classifier) -> torch.Tensor:
     return model.probabilities([row.example for row in split().labeled])
 
 
-def go(folder: Path, backbone: Path) -> None:
+def go(folder: Path, backbone: Path, method: Method = METHOD) -> None:
     """The command that is killed and given again."""
     torch.set_num_threads(1)
     trunk.BLOCK = 8  # several blocks, first asked for in another order after a kill
     base = load(backbone)
-    for _ in train(folder, TASK, split(), METHOD, backbone=base, seed=7, on=MACHINE):
+    for _ in train(folder, TASK, split(), method, backbone=base, seed=7, on=MACHINE):
         pass

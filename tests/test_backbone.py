@@ -9,8 +9,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import huggingface_hub
 import pytest
 import torch
+from huggingface_hub.utils import filter_repo_objects
 from safetensors.torch import load_file, save_file
 from torch import nn
 from transformers import (
@@ -21,8 +23,11 @@ from transformers import (
     GPT2LMHeadModel,
 )
 
+import small_run
 from selftrain.backbone import FAMILIES, MINILM_SHA256, Backbone, cut, load, twin
 from selftrain.errors import ConfigError, ModelError
+from selftrain.manifest import MANIFEST, Base, Manifest
+from selftrain.running import Run
 from tiny import RECIPES
 
 Folders = Callable[[str], Path]
@@ -218,6 +223,13 @@ def test_a_config_that_does_not_fit_is_refused(damage: str, broken: Path) -> Non
         load(broken)
 
 
+@pytest.mark.parametrize("damage", ["{}", '{"version": "1.0", ', "[]"])
+def test_a_damaged_tokenizer_is_refused(damage: str, broken: Path) -> None:
+    (broken / "tokenizer.json").write_text(damage)
+    with pytest.raises(ModelError, match="its tokenizer"):
+        load(broken)
+
+
 def test_a_folder_without_tokenizer_is_refused(broken: Path) -> None:
     for path in broken.glob("tokenizer*"):
         path.unlink()
@@ -281,6 +293,75 @@ def test_loading_is_silent(broken: Path, capfd: pytest.CaptureFixture[str]) -> N
     capfd.readouterr()
     load(broken)
     assert capfd.readouterr() == ("", "")
+
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+UNWANTED = ("pytorch_model.bin", "modeling_x.py", "optimizer.pkl", "rust_model.ot", "tf_model.h5")
+
+
+@pytest.fixture
+def hub(broken: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A hub whose one repository holds pickles and code beside its checkpoint; its cache."""
+    for name in UNWANTED:
+        (broken / name).write_bytes(b"not to be fetched")
+    (broken / "1_Pooling").mkdir()
+    (broken / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
+    cache = tmp_path / "models--someone--encoder" / "snapshots"
+
+    def snapshot_download(name: str, *, revision: str | None, allow_patterns: list[str]) -> str:
+        assert name == "someone/encoder"
+        assert revision in (None, "main")
+        names = [str(path.relative_to(broken)) for path in broken.rglob("*") if path.is_file()]
+        for wanted in filter_repo_objects(names, allow_patterns=allow_patterns):
+            (cache / COMMIT / wanted).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(broken / wanted, cache / COMMIT / wanted)
+        return str(cache / COMMIT)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
+    return cache
+
+
+@pytest.mark.parametrize("revision", [None, "main"])
+def test_a_backbone_from_the_hub_is_named_by_its_commit(
+    revision: str | None, hub: Path, broken: Path
+) -> None:
+    """Not by a branch, which moves on."""
+    backbone = load("someone/encoder", revision=revision)
+    assert (backbone.name, backbone.revision) == ("someone/encoder", COMMIT)
+    assert backbone.sha256 == load(broken).sha256
+    assert backbone.pooling == "mean"
+    assert backbone.mlm is not None
+
+
+def test_weights_and_tokenizer_are_fetched_from_the_hub_and_neither_pickle_nor_code(
+    hub: Path, broken: Path
+) -> None:
+    load("someone/encoder")
+    fetched = {str(path.relative_to(hub / COMMIT)) for path in hub.rglob("*.*") if path.is_file()}
+    there = {str(path.relative_to(broken)) for path in broken.rglob("*.*") if path.is_file()}
+    assert fetched == there - set(UNWANTED)
+    assert {"config.json", "tokenizer.json", "model.safetensors"} <= fetched
+
+
+def test_a_run_records_the_commit_its_backbone_came_from(hub: Path, tmp_path: Path) -> None:
+    backbone = load("someone/encoder")
+    with Run.start(tmp_path / "run", small_run.manifest(backbone)):
+        pass
+    base = Manifest.read(tmp_path / "run" / MANIFEST).backbone
+    assert base == Base("someone/encoder", COMMIT, backbone.sha256)
+
+
+def test_a_name_fetched_once_is_found_again_without_the_network(
+    tiny_folder: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a folder as the hub's own cache lays it out."""
+    repository = tmp_path / "models--someone--encoder"
+    shutil.copytree(tiny_folder("bert"), repository / "snapshots" / COMMIT)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text(COMMIT)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    assert load("someone/encoder").revision == COMMIT
 
 
 OFFLINE = """

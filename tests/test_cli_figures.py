@@ -64,6 +64,13 @@ def test_json_is_the_numbers_and_needs_no_matplotlib(command, cells, monkeypatch
     assert [row["mean"] for row in json.loads(said.out)] == [0.5, 0.75]
 
 
+@pytest.mark.parametrize("kind", ["rounds", "calibration"])
+def test_seeds_are_chosen_by_a_flag(command, cells, kind):
+    said = command(f"figure {kind} {cells} --method upet-head-adapter --seeds 12 --json")
+    assert (said.code, said.err) == (0, "")
+    assert {row["seeds"] for row in json.loads(said.out)} == {1}
+
+
 def test_without_matplotlib_the_way_to_get_it_is_said(command, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     said = command("figure rounds nowhere.jsonl -o x.png")
@@ -82,6 +89,7 @@ def test_without_matplotlib_the_way_to_get_it_is_said(command, monkeypatch):
         ("-o x.png --shots 0", "--shots is 0"),
         ("-o x.png --method ust", "no cell of the method `ust`"),
         ("-o x.png --backbone other", "the backbone `other`"),
+        ("-o x.png --seeds 12,87", "the seed 87"),
     ],
 )
 def test_a_wrong_flag_is_named_before_anything_is_written(command, cells, tmp_path, flags, problem):

@@ -104,6 +104,33 @@ def test_recipes_backbones_and_rows_are_chosen_by_flags(cells: Path) -> None:
     assert "30.0" in run("main", cells, "--on", "design", "--backbone", "minilm").stdout
 
 
+def test_seeds_are_chosen_by_a_flag(cells: Path) -> None:
+    said = run("main", cells, "--seeds", "1")
+    assert "82.0" in said.stdout
+    assert "81.0" not in said.stdout
+    assert refused("main", cells, "--seeds", "0,7").hint == "--seeds 0,1"
+    assert refused("main", cells, "--seeds", "one").hint == "--seeds 12,21,42"
+    assert refused("main", cells, "--seeds", "").hint == "--seeds 12,21,42"
+
+
+def test_one_comparison_is_named_by_a_flag(cells: Path) -> None:
+    compared = json.loads(run("main", cells, "--json", "--compare", "ust", UPET).stdout)[1]
+    assert compared["title"].endswith("the only comparison, named by the user")
+    assert [row[:2] for row in compared["rows"]] == [["UST", "UPET Head-Adapter"]]
+    assert "there are majority" in str(refused("main", cells, "--compare", UPET, "cest").hint)
+
+
+@pytest.mark.parametrize("kind", ["nonbert", "data", "grid", "speed"])
+def test_a_table_that_compares_nothing_takes_no_comparison(cells: Path, kind: str) -> None:
+    assert (
+        refused(kind, cells, "--compare", UPET, "ust").message == f"table {kind} compares nothing"
+    )
+
+
+def test_a_method_is_not_compared_with_itself(cells: Path) -> None:
+    assert "expected two methods" in refused("main", cells, "--compare", "ust", "ust").message
+
+
 def test_sweep_and_data_are_read_by_their_flags(tmp_path: Path) -> None:
     sweep = tmp_path / "sweep.json"
     sweep.write_text('{"space": {"alpha": [0.25]}}', encoding="utf-8")

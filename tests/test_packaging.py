@@ -51,6 +51,7 @@ def test_the_wheel_carries_its_data_and_its_licences(dist: Path) -> None:
         "selftrain/tasks/sst2.toml",
         "selftrain/published.toml",
         "selftrain/addons/minilm-mlm/addon.safetensors",
+        "selftrain/addons/minilm-mlm/README.md",  # its licence, and whose texts it learnt from
     ):
         assert name in names
     assert any(name.endswith("licenses/NOTICE") for name in names)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,18 +18,26 @@ from transformers import AutoModelForMaskedLM, RobertaConfig
 
 from by_hand import FILMS as TASK
 from selftrain.backbone import FAMILIES, Backbone, dropout_rates
-from selftrain.batches import collate
-from selftrain.classifier import Classifier, build
-from selftrain.data import examples
+from selftrain.batches import Batch, collate
+from selftrain.classifier import Classifier, Output, build
+from selftrain.data import Example, examples
 from selftrain.errors import ConfigError
 from selftrain.mlm import pretrained_head
 from selftrain.pel import IA3, Adapter, AnyTuning, BitFit, Full, LoRA, Prefix, PTuning, Tuning
 from selftrain.pel.prefix import KeysValues
 from selftrain.pel.slots import Slotted
+from selftrain.prompt import word_ids
 from tiny import RECIPES
 
 ROWS = examples(["a great film", "the story was long and dull , but the acting was fine", "no"])
 MORE = examples(["a terrible film with a good story and a great day of news , but it is no film"])
+TEXTS = (*ROWS, *MORE)
+PAIRS = (
+    Example("1", "a great film", "no , it was terrible"),
+    Example("2", "no", "the story was long and dull , but the acting was fine"),
+    Example("3", "the acting was fine", "yes"),
+    Example("4", "a terrible film with a good story", "it is a great day of news , but no film"),
+)
 
 TUNINGS: dict[str, tuple[Tuning, str]] = {  # and what every tensor it adds has in its name
     "full": (Full(), ""),
@@ -48,6 +56,10 @@ TUNINGS: dict[str, tuple[Tuning, str]] = {  # and what every tensor it adds has 
     "ia3-half": (IA3(layers="half"), ".ia3_"),
     "bitfit-half": (BitFit(layers="half"), "bias"),
 }
+REFUSED = {
+    ("modernbert", "bitfit"): "no biases",
+    ("albert", "-half"): "same weights in every layer",
+}
 STARTS_ELSEWHERE = ("prefix", "ptuning")
 """Learned keys, values and vectors take attention from the first step on: with no neutral value
 to start from, these alone do not begin as the plain model."""
@@ -65,10 +77,11 @@ def test_a_tuning_keeps_every_promise(
 ) -> None:
     backbone = tiny_backbone(family)
     tuning, mark = TUNINGS[name]
-    if (family, name.removesuffix("-half")) == ("modernbert", "bitfit"):
-        with pytest.raises(ConfigError, match="no biases"):
-            build(TASK, backbone, tuning, reads=reads, seed=1)
-        return
+    for (other, part), problem in REFUSED.items():
+        if family == other and part in name:
+            with pytest.raises(ConfigError, match=problem):
+                build(TASK, backbone, tuning, reads=reads, seed=1)
+            return
     model = build(TASK, backbone, tuning, reads=reads, seed=1)
     if not name.startswith(STARTS_ELSEWHERE):
         starts_as_the_plain_model(model)
@@ -77,28 +90,59 @@ def test_a_tuning_keeps_every_promise(
     reload_answers_the_same(model, tmp_path)
 
 
-def starts_as_the_plain_model(model: Classifier) -> None:
-    batch = collate(model.encode(ROWS), model.pad)
+@pytest.mark.parametrize("name", TUNINGS)
+@pytest.mark.parametrize("rows", [TEXTS, PAIRS], ids=["texts", "pairs"])
+def test_a_tuning_keeps_its_promises_where_the_mean_is_pooled(
+    rows: Sequence[Example], name: str, tiny_backbone: Callable[[str], Backbone]
+) -> None:
+    """As the default backbone does it."""
+    task = replace(TASK, template=None, pair=rows is PAIRS)
+    tuning, mark = TUNINGS[name]
+    mean = replace(tiny_backbone("bert"), pooling="mean")
+    model = build(task, mean, tuning, reads="head", seed=1)
+    if not name.startswith(STARTS_ELSEWHERE):
+        starts_as_the_plain_model(model, rows)
+    only_what_is_tuned_moves(model, mark, rows[:3])
+    padding_and_company_change_nothing(model, rows)
+
+
+def starts_as_the_plain_model(model: Classifier, rows: Sequence[Example] = ROWS) -> None:
+    batch = collate(model.encode(rows), model.pad)
     with torch.no_grad():
-        hidden: Tensor = model.backbone.encoder(
-            input_ids=batch.ids, attention_mask=batch.attention
-        ).last_hidden_state
-        at = batch.mask_at if model.reads == "prompt" else torch.zeros(len(ROWS), dtype=torch.long)
-        found, expected = model(batch).features, hidden[torch.arange(len(ROWS)), at]
-        if model.backbone.family.one_row:  # other shapes in the last layer, other last bits
-            torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
-        else:
-            assert torch.equal(found, expected)
+        found, expected = model(batch), plain_answer(model, batch)
+    exact = model.reads == "prompt" or model.backbone.pooling == "cls"
+    if model.backbone.family.one_row or not exact:  # other shapes or order, other last bits
+        torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+    else:
+        assert torch.equal(found.features, expected.features)
+        assert torch.equal(found.logits, expected.logits)
 
 
-def only_what_is_tuned_moves(model: Classifier, mark: str) -> None:
+def plain_answer(model: Classifier, batch: Batch) -> Output:
+    """What the backbone says as it was loaded, read by the model's head or its own MLM head."""
+    backbone = model.backbone
+    hidden: Tensor = backbone.encoder(**batch.inputs()).last_hidden_state  # [B, L, D]
+    if model.reads == "prompt":
+        assert backbone.mlm is not None
+        state = hidden[torch.arange(len(hidden)), batch.mask_at]
+        words = torch.tensor([word for (word,) in word_ids(model.task, backbone)])
+        return Output(backbone.mlm(state, words), state)
+    assert model.head is not None
+    state = hidden[:, 0]
+    if backbone.pooling == "mean":
+        lengths = batch.attention.sum(1).tolist()
+        state = torch.stack([row[:n].mean(0) for row, n in zip(hidden, lengths, strict=True)])
+    return Output(F.linear(state, model.head.out.weight, model.head.out.bias), state)
+
+
+def only_what_is_tuned_moves(model: Classifier, mark: str, rows: Sequence[Example] = ROWS) -> None:
     """Three steps: behind a zero up-projection nothing has a gradient before the second."""
     tuned = model.trainable()
     assert tuned
     assert all(mark in n or n.startswith(("head.", "verbalizer.mlm.")) for n in tuned)
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
     optimizer = torch.optim.Adam(tuned.values(), lr=0.01)
-    batch = collate(model.encode(ROWS), model.pad)
+    batch = collate(model.encode(rows), model.pad)
     model.train()
     for _ in range(3):
         optimizer.zero_grad()
@@ -113,8 +157,8 @@ def only_what_is_tuned_moves(model: Classifier, mark: str) -> None:
         assert torch.equal(parameter, before[name]) == (name not in tuned), name
 
 
-def padding_and_company_change_nothing(model: Classifier) -> None:
-    rows = model.encode([*ROWS, *MORE])
+def padding_and_company_change_nothing(model: Classifier, given: Sequence[Example] = TEXTS) -> None:
+    rows = model.encode(given)
     with torch.no_grad():
         together = model(collate(rows, model.pad)).logits
         for row, logits in zip(rows, together, strict=True):

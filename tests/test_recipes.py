@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+import torch
 
 from by_hand import MACHINE, SPLIT, TASK, random_votes, same
+from selftrain.cli.bench import grid_of, read_grid
+from selftrain.cost import TOKENS, rows_read
 from selftrain.data import Example
 from selftrain.errors import ConfigError
 from selftrain.loop import self_train
 from selftrain.losses import CrossEntropy, Soft
-from selftrain.method import Method, to_plain
+from selftrain.method import Method, digest, to_plain
 from selftrain.pel import Adapter, Full
 from selftrain.recipes import BY_NAME, LAPTOP, PAPER, WITHOUT, recipe, upet
-from selftrain.selection import Alike, Certain, Selection
+from selftrain.scores import joined
+from selftrain.selection import Alike, Certain, Reliable, Selection
+from selftrain.tables.names import ABLATIONS, MAIN, PEL, REFERENCES
 
 PRESETS = pytest.mark.parametrize("preset", ["laptop", "paper"])
 READS = pytest.mark.parametrize("reads", ["head", "prompt"])
+GRIDS = sorted((Path(__file__).parents[1] / "benchmarks" / "paper").glob("*.toml"))
 
 
 def differences(one: Method, other: Method) -> set[str]:
@@ -183,6 +190,17 @@ def test_alpha_scale_and_draw_may_be_named():
     assert recipe("upet-prompt-ptuning-alpha-0.4-raw-topk").select == base.select
 
 
+@pytest.mark.parametrize("alpha", ["0", "1", "0.0", "1.0"])
+def test_of_one_part_alone_the_largest_are_one_recipe_on_either_scale(alpha):
+    """The bench computes a recipe once; where rows are drawn or both parts count, there are two."""
+    raw, rank = (f"upet-head-adapter-alpha-{alpha}-{scale}" for scale in ("raw", "rank"))
+    assert digest(recipe(f"{rank}-topk")) == digest(recipe(f"{raw}-topk"))
+    assert recipe(f"{rank}-topk").name == f"{rank}-topk"
+    assert digest(recipe(f"{rank}-sample")) != digest(recipe(f"{raw}-sample"))
+    both = (recipe(f"upet-head-adapter-alpha-0.2-{scale}-topk") for scale in ("raw", "rank"))
+    assert len(set(map(digest, both))) == 2
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -217,6 +235,27 @@ def test_ust_with_equal_variances_is_plain_class_quota_sampling():
     assert [row.example for row in drawn.easy] == [row.example for row in uniform.easy]
     assert len({row.weight for row in drawn.easy}) == 1
     assert {row.weight for row in uniform.easy} == {1.0}
+
+
+@pytest.mark.parametrize("per_class", [True, False])
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+def test_of_one_part_alone_ranks_take_the_same_easy_and_hard_rows(alpha, per_class):
+    """With ties, which share a rank: a third of the rows has the votes of another."""
+    order = torch.cat([torch.arange(200), torch.arange(100)])
+    tied = joined([random_votes(200, 3, passes=4, seed=6)], order)
+    pick = replace(recipe("upet-head-adapter").select, per_class=per_class)
+    raw, rank = (
+        lesson_of(replace(pick, score=Reliable(alpha=alpha, scale=scale)), tied)
+        for scale in ("raw", "rank")
+    )
+    assert (pick.how, pick.hard) == ("topk", "bottom")
+    assert raw.hard
+    assert (rank.easy, rank.hard) == (raw.easy, raw.hard)
+    mixed = (
+        lesson_of(replace(pick, score=Reliable(alpha=0.4, scale=scale)), tied)
+        for scale in ("raw", "rank")
+    )
+    assert len({lesson.easy for lesson in mixed}) == 2
 
 
 def test_self_training_learns_from_every_row_and_keeps_no_hard_one():
@@ -257,3 +296,62 @@ def test_ust_students_go_on_from_their_teacher(tiny_backbone):
         on=MACHINE,
     )
     assert same(teacher.model, student.model)
+
+
+# ── what it costs ────────────────────────────────────────────────────────────────────────────
+
+
+def test_placeholders_of_ptuning_make_every_row_of_its_students_longer(tiny_backbone):
+    """Its teacher has none, so in one round teaching and annotating cost what they always do."""
+    sizes = {"labelled": 32, "pool": 2048, "scored": 1000, "classes": 2}
+    bert = tiny_backbone("bert")
+    short, long = (
+        rows_read(replace(recipe(f"upet-prompt-{tuning}"), rounds=1), bert, **sizes)
+        for tuning in ("adapter", "ptuning")
+    )
+    (student,) = recipe("upet-prompt-ptuning").student
+    trained = student.steps * (student.batch + 2 * student.contrast.negatives) * 2.3
+    assert long - short == pytest.approx((trained + 1000) * student.changes.length / TOKENS)
+
+
+# ── the grids of the paper's tables ──────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("path", GRIDS, ids=lambda path: path.stem)
+def test_a_grid_of_the_paper_can_be_run_by_the_command_in_its_first_lines(path):
+    """Unknown methods, tasks and references are errors."""
+    grid = grid_of(read_grid(path), "test")
+    assert grid.methods
+    assert list(grid.groups())
+    for name, method in grid.methods.items():
+        assert name == method.name
+    head = [line for line in path.read_text("utf-8").splitlines() if line.startswith("#")]
+    assert head[-1].startswith("#     selftrain bench DATA -o runs/")
+    assert head[-1].endswith(f" --grid benchmarks/paper/{path.name}")
+
+
+def methods_of(name: str) -> dict[str, Method]:
+    (path,) = (path for path in GRIDS if path.stem == name)
+    return dict(grid_of(read_grid(path), "test").methods)
+
+
+def test_the_grids_cover_the_tables_they_are_for():
+    assert set(methods_of("main")) == set(MAIN) - set(REFERENCES) - {"ust-hard"}
+    assert set(methods_of("pel")) == {form.format("head") for form in PEL.values()}
+    assert {f"upet-head-adapter-{part}" for part in ABLATIONS} < set(methods_of("one_round"))
+    one, other = methods_of("contrast").values()
+    assert differences(one, other) == {"student.0.contrast"}
+
+
+def test_a_grid_of_one_round_computes_no_alpha_twice():
+    """Six alphas on two scales by two draws, of which two are raw and rank alike."""
+    alphas = [m for name, m in methods_of("one_round").items() if "-alpha-" in name]
+    assert len(alphas) == 24
+    assert len(set(map(digest, alphas))) == 22
+
+
+def test_the_trunks_differ_in_the_layers_of_the_student_alone():
+    whole, *cut = methods_of("trunk").values()
+    assert [method.student[0].changes.layers for method in (whole, *cut)] == [None, 3, 1]
+    for method in cut:
+        assert differences(method, whole) == {"student.0.changes.layers"}

@@ -6,10 +6,13 @@ import multiprocessing
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from itertools import count
+from dataclasses import dataclass
+from functools import cache
+from itertools import count, cycle
 from pathlib import Path
 from random import Random
 from types import FrameType
@@ -18,9 +21,11 @@ from typing import Any, TypeVar
 import pytest
 
 import small_run
+from command import config, write_files
 from selftrain import disk, lessons, manifest, record, running, runs, untrusted
 from selftrain.backbone import load
 from selftrain.loop import Round, self_train
+from selftrain.method import Method
 from selftrain.running import Run
 
 T = TypeVar("T")
@@ -39,19 +44,39 @@ def bert(tiny_folder: Callable[[str], Path]) -> Path:
 # ── whole runs, killed at seeded moments ──
 
 
+@dataclass(frozen=True)
+class Undisturbed:
+    """A run that nobody disturbed."""
+
+    folder: Path
+    bert: Path
+    method: Method
+    seconds: float
+
+
 @pytest.fixture(scope="module")
-def undisturbed(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, float]:
-    """A run that nobody disturbed, and how many seconds it took."""
-    folder = tmp_path_factory.mktemp("runs") / "whole"
-    assert go(folder.with_name("first"), bert) == 0  # starts the server, which takes a while
-    started = time.monotonic()
-    assert go(folder, bert) == 0
-    return folder, time.monotonic() - started
+def undisturbed(
+    bert: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], Undisturbed]:
+    root = tmp_path_factory.mktemp("runs")
+
+    @cache
+    def of(name: str) -> Undisturbed:
+        method = small_run.METHODS[name]
+        if not list(root.iterdir()):
+            assert go(root / "first", bert, method) == 0  # starts the server, which takes a while
+        started = time.monotonic()
+        assert go(root / name, bert, method) == 0
+        return Undisturbed(root / name, bert, method, time.monotonic() - started)
+
+    return of
 
 
-def go(folder: Path, bert: Path, *, killed_after: float | None = None) -> int | None:
+def go(
+    folder: Path, bert: Path, method: Method, *, killed_after: float | None = None
+) -> int | None:
     """Give the command in a process of its own, killed after so many seconds; its exit code."""
-    process = forks.Process(target=small_run.go, args=(folder, bert))
+    process = forks.Process(target=small_run.go, args=(folder, bert, method))
     process.start()
     process.join(killed_after)
     process.kill()
@@ -63,43 +88,82 @@ def models(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("model.safetensors")}
 
 
-def check_kills(folder: Path, bert: Path, undisturbed: tuple[Path, float], seed: int) -> int:
+def check_kills(folder: Path, whole: Undisturbed, seed: int) -> int:
     """Kill a run at some moment, again and again until it ends; compare all models; the kills."""
-    whole, seconds = undisturbed
+    seconds = whole.seconds
     random = Random(seed)
     kills = 0
-    while go(folder, bert, killed_after=random.uniform(0, seconds)) == -signal.SIGKILL:
+    while (
+        go(folder, whole.bert, whole.method, killed_after=random.uniform(0, seconds))
+        == -signal.SIGKILL
+    ):
         kills += 1
         seconds *= 1.1  # so that it ends on a machine that has become slower
-    assert models(folder) == models(whole)
+    assert models(folder) == models(whole.folder)
     assert not list(folder.rglob("*.tmp"))
     return kills
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("name", "seed"), [("sampled", 0), ("sampled", 1), ("laptop", 3)])
 def test_a_run_killed_at_any_moment_ends_with_the_same_models(
-    seed: int, bert: Path, undisturbed: tuple[Path, float], tmp_path: Path
+    name: str, seed: int, undisturbed: Callable[[str], Undisturbed], tmp_path: Path
 ) -> None:
-    check_kills(tmp_path / "run", bert, undisturbed, seed)
+    check_kills(tmp_path / "run", undisturbed(name), seed)
 
 
 @pytest.mark.slow
 def test_runs_killed_fifty_times_in_all_end_with_the_same_models(
-    bert: Path, undisturbed: tuple[Path, float], tmp_path: Path
+    undisturbed: Callable[[str], Undisturbed], tmp_path: Path
 ) -> None:
-    kills, seeds = 0, count(3)
+    kills, turns = 0, zip(cycle(small_run.METHODS), count(4))
     while kills < 50:
-        seed = next(seeds)
-        kills += check_kills(tmp_path / f"run-{seed}", bert, undisturbed, seed)
+        name, seed = next(turns)
+        kills += check_kills(tmp_path / f"run-{seed}", undisturbed(name), seed)
 
 
+@pytest.mark.parametrize("name", small_run.METHODS)
 def test_the_run_that_is_killed_learns_from_its_own_students(
-    undisturbed: tuple[Path, float],
+    name: str, undisturbed: Callable[[str], Undisturbed]
 ) -> None:
-    rounds = runs.history(undisturbed[0])
+    rounds = runs.history(undisturbed(name).folder)
     assert [round_["number"] for round_ in rounds] == [0, 1, 2]
     # Were round 1 refused, round 2 would not depend on what was read back.
     assert all(round_["accepted"] for round_ in rounds)
+
+
+# ── the command itself, with the default backbone and method ──
+
+FIT = "fit labelled.csv -u pool.csv --config quick.toml --threads 1 -o"
+
+
+def give(folder: Path, out: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "selftrain", *FIT.split(), out]
+    return subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.slow
+def test_a_fit_killed_between_rounds_and_given_again_ends_with_the_same_models(
+    tmp_path: Path,
+) -> None:
+    write_files(tmp_path)
+    (tmp_path / "quick.toml").write_text(config("method.rounds = 3\nmethod.student.steps = 30"))
+    first = give(tmp_path, "killed")
+    while first.poll() is None and not (tmp_path / "killed" / "rounds" / "1").exists():
+        time.sleep(0.01)
+    first.kill()
+    first.communicate()
+    assert first.returncode == -signal.SIGKILL
+    before = models(tmp_path / "killed")
+    assert set(before) == {"rounds/0/model.safetensors", "rounds/1/model.safetensors"}
+
+    again, whole = give(tmp_path, "killed"), give(tmp_path, "whole")
+    told = again.communicate()[1], whole.communicate()[1]
+    assert (again.returncode, whole.returncode) == (0, 0), told
+    assert "killed goes on after round 1" in told[0]
+    after = models(tmp_path / "killed")
+    assert "rounds/3/model.safetensors" in after
+    assert after == models(tmp_path / "whole")
+    assert {name: after[name] for name in before} == before
 
 
 # ── one step, killed at every line ──

@@ -46,6 +46,19 @@ def test_an_average_with_seeds_missing_says_how_many_cells_it_has() -> None:
     assert rows(sheet)["Head FT"]["average"] == "60.0 (3 of 4 cells)"
 
 
+def test_an_average_over_tasks_is_mean_and_sd_over_seeds() -> None:
+    """Seed 0: 70 and 50, mean 60; seed 1: 72 and 52, mean 62. Over both 61, sd sqrt(2) = 1.4."""
+    cells = [*seeds("head-ft", 0.70, 0.72), *seeds("head-ft", 0.50, 0.52, task="cb")]
+    cells += [*seeds("ust", *[0.6] * 3), *seeds("ust", *[0.6] * 3, task="cb")]
+    assert rows(main(cells))["Head FT"]["average"] == "61.0 ± 1.4 (2 of 3)"
+    assert rows(main(cells[:4]))["Head FT"]["average"] == "61.0 ± 1.4"
+
+
+def test_an_average_over_tasks_of_other_seeds_has_no_sd() -> None:
+    cells = [cell("ust", 0.7, 1), cell("ust", 0.5, 2, task="cb")]
+    assert rows(main(cells))["UST"]["average"] == "60.0 (seeds differ by task)"
+
+
 def test_methods_stand_in_the_papers_order_whatever_the_order_of_the_file() -> None:
     """References, then the full data, then the few labels; what the paper has not comes last."""
     methods = [method for method in MAIN if method != "majority"]
@@ -124,6 +137,23 @@ def test_the_title_names_metric_rows_backbone_preset_and_shots() -> None:
     assert main([cell(UPET, 0.8, on="design")], on="design").title == (
         "Main result: accuracy on design rows, minilm, preset laptop, 16 labels a class"
     )
+
+
+def test_chosen_seeds_are_the_only_ones_averaged_and_stand_in_the_title() -> None:
+    cells = [*seeds(UPET, 0.80, 0.82, 0.99), *seeds("ust", 0.70, 0.72)]
+    sheet = main(cells, seeds=(0, 1))
+    assert rows(sheet)["UPET Head-Adapter"]["sst2"] == "81.0 ± 1.4"
+    assert rows(sheet)["UST"]["sst2"] == "71.0 ± 1.4"
+    assert sheet.title.endswith(", seeds 0 1")
+    assert main(cells, seeds=(2,)).title.endswith(", seed 2")
+
+
+def test_different_seeds_are_noted_with_those_that_all_have() -> None:
+    cells = [*seeds(UPET, 0.80, 0.82, 0.99), *seeds("ust", 0.70, 0.72)]
+    told = "Not all have the same seeds; those that all have: --seeds 0,1."
+    assert told in main(cells).notes
+    assert told not in main(cells, seeds=(0, 1)).notes
+    assert not any("same seeds" in note for note in main([*cells, cell("cest", 0.7, 9)]).notes)
 
 
 def test_f1_is_of_the_class_the_task_names_and_missing_where_it_names_none() -> None:

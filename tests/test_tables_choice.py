@@ -40,6 +40,21 @@ def test_another_recipe_with_other_shots_or_in_another_table_is_no_conflict() ->
     assert len(main(cells).rows) == 1
 
 
+def test_a_recipe_of_other_seeds_is_no_conflict() -> None:
+    cells = [cell(UPET, 0.8, 12, recipe="a"), cell(UPET, 0.6, 21, recipe="b")]
+    assert rows(main(cells, seeds=(21,)))["UPET Head-Adapter"]["sst2"] == "60.0"
+
+
+@pytest.mark.parametrize("kind", ["pel", "alpha", "ablation"])
+def test_a_table_of_variants_whose_variants_are_all_left_out_is_refused(kind: str) -> None:
+    """With seed 1 alone, nothing but UPET itself and the majority class is there."""
+    others = ("upet-head-full", f"{UPET}-alpha-0.2-raw-topk", f"{UPET}-wo-phce")
+    cells = [*(cell(name, 0.8, 2) for name in others), cell(UPET, 0.8, 1), cell("majority", 0.5, 1)]
+    assert KINDS[kind](cells, Choice())
+    with pytest.raises(DataError, match="no cell belongs in this table"):
+        KINDS[kind](cells, Choice(seeds=(1,)))
+
+
 def test_presets_are_never_mixed_and_references_have_none() -> None:
     cells = [
         cell("majority", 0.5, preset=""),
@@ -77,6 +92,24 @@ def test_presets_are_never_mixed_and_references_have_none() -> None:
             Choice(),
             "no cell of this table has 16 labels a class",
             "there are 32 and 64: --shots 32",
+        ),
+        (
+            [cell(UPET, 0.8, 12), cell(UPET, 0.8, 21)],
+            Choice(seeds=(12, 42)),
+            "no cell of this table has the seed 42",
+            "--seeds 12,21",
+        ),
+        (
+            [cell(UPET, 0.8)],
+            Choice(compare=(UPET, "head-st")),
+            "no cell of this table is of the method `head-st`",
+            "there are upet-head-adapter",
+        ),
+        (
+            [cell(UPET, 0.8), cell("ust", 0.8, backbone="bert")],
+            Choice(compare=(UPET, "ust")),
+            "`upet-head-adapter` and `ust` have no cells of this table on the same backbone",
+            "selftrain bench writes them",
         ),
     ],
 )

@@ -39,24 +39,42 @@ def test_pel_is_no_table_of_the_papers_own_choice_alone() -> None:
     assert {row[0] for row in sheet.rows} == {"prompt"}
 
 
-def test_shots_stand_across_and_methods_with_one_number_are_named_below() -> None:
+def test_shots_stand_across_and_what_has_one_number_is_named_below_and_blanks_no_average() -> None:
+    name = "upet-prompt-adapter"
     cells = [
-        *(cell("upet-prompt-adapter", 0.8 + k / 1000, shots=k) for k in (16, 32)),
-        cell("upet-prompt-adapter", 0.7, task="cb"),
+        *(cell(name, 0.8 + k / 1000, shots=k) for k in (16, 32)),
+        *(cell(name, 0.6, task="agnews", shots=k) for k in (16, 32, 64)),
+        *(cell("majority", 0.5, task=task, shots=k) for task in ("sst2", "cb") for k in (16, 32)),
+        cell(name, 0.7, task="cb"),
         cell("list", 0.8, shots=64),
     ]
     sheet = KINDS["shots"](cells, Choice(paper=True))[0]
     assert sheet.head == ("method", "task", "16 a class", "32 a class", "64 a class", "cells")
-    name = "UPET Prompt-Adapter"
-    assert sheet.rows == (
-        (name, "sst2", "81.6", "83.2", "–", "2"),
+    assert [row for row in sheet.rows if row[0] != "majority class"] == [
+        ("UPET Prompt-Adapter", "sst2", "81.6", "83.2", "–", "2"),
         ("as published", "sst2", "91.9", "93.0", "93.6", "–"),
-        (name, "cb", "70.0", "–", "–", "1"),
-        ("as published", "cb", "80.4", "84.3", "86.2", "–"),
-        (name, "average", "75.8", "–", "–", "3"),
+        ("UPET Prompt-Adapter", "agnews", "60.0", "60.0", "60.0", "3"),
+        ("as published", "agnews", "91.0", "91.4", "91.9", "–"),
+        ("UPET Prompt-Adapter", "average", "70.8", "71.6", "–", "5"),
         ("as published", "average of seven", "77.3", "80.0", "81.9", "–"),
-    )
-    assert "With one number of labels only: LiST." in sheet.notes
+    ]
+    assert "With one number of labels only: LiST, cb." in sheet.notes
+    assert "No cells on: mnli, qnli, mrpc, rte." in sheet.notes
+
+
+def test_two_numbers_of_labels_on_two_tasks_are_no_comparison() -> None:
+    with pytest.raises(DataError, match="two numbers of labels"):
+        KINDS["shots"]([cell(UPET, 0.8), cell(UPET, 0.8, task="cb", shots=32)], Choice())
+
+
+def test_pel_shows_the_tasks_on_which_teachers_or_students_were_changed() -> None:
+    """cb has the majority row and the paper's own choice alone: no column, no gap in a mean."""
+    cells = [*seeds(UPET, 0.80, 0.82), *seeds("upet-head-full", 0.90, 0.92)]
+    cells += [cell(UPET, 0.1, task="cb"), cell("majority", 0.5), cell("majority", 0.5, task="cb")]
+    sheet = KINDS["pel"](cells, Choice())[0]
+    assert "cb" not in sheet.head
+    averages = [row[sheet.head.index("average")] for row in sheet.rows]
+    assert averages[:2] == ["91.0 ± 1.4", "81.0 ± 1.4"]
 
 
 def test_shots_need_two_numbers_of_labels() -> None:
@@ -100,6 +118,22 @@ def test_alpha_averages_over_its_own_tasks() -> None:
     assert sheet.notes[0] == "Averages over sst2, cb."
 
 
+def test_alpha_has_a_sheet_of_averages_over_seeds_and_one_for_each_task() -> None:
+    """Seed 0: 80 and 60, mean 70; seed 1: 82 and 62, mean 72."""
+    name = f"{UPET}-alpha-0.4-raw-topk"
+    cells = [*seeds(name, 0.80, 0.82), *seeds(name, 0.60, 0.62, task="cb")]
+    averages, first, second = KINDS["alpha"](cells, Choice(paper=True))
+    assert averages.rows[1] == ("0.4", "71.0 ± 1.4", "78.2", "4")
+    assert first.rows[1] == ("0.4", "81.0 ± 1.4", "2")
+    assert second.rows[1] == ("0.4", "61.0 ± 1.4", "2")
+    assert [sheet.title.split(":")[0] for sheet in (averages, first, second)] == [
+        "Alpha of UPET Head-Adapter",
+        "Alpha of UPET Head-Adapter on sst2",
+        "Alpha of UPET Head-Adapter on cb",
+    ]
+    assert not any("As published" in note for note in (*first.notes, *second.notes))
+
+
 def test_an_ablation_shows_every_part_on_the_tasks_where_parts_were_left_out() -> None:
     name = "upet-prompt-ptuning"
     cells = [
@@ -120,6 +154,28 @@ def test_an_ablation_shows_every_part_on_the_tasks_where_parts_were_left_out() -
         "UPET Prompt-Ptuning w/o PHCE",
         *("minilm", "16", "+7.5", "6", "6", "0.031"),
     )
+
+
+def test_the_papers_ablation_stands_below_any_upet_by_the_part_left_out() -> None:
+    """Its own is of Prompt-Ptuning, and a note says so; Head ST is that of the main table."""
+    cells = [cell(name, 0.8) for name in (UPET, "head-st", f"{UPET}-wo-phce")]
+    sheet = KINDS["ablation"](cells, Choice(paper=True))[0]
+    score = sheet.head.index("sst2")
+    theirs = {
+        ours[0]: row[score]
+        for ours, row in zip(sheet.rows, sheet.rows[1:], strict=False)
+        if row[0] == "as published"
+    }
+    assert theirs == {
+        "Head ST": "87.9 ± 3.0",
+        "UPET Head-Adapter": "91.7 ± 2.8",
+        "w/o reliable sampling (all)": "91.3",
+        "w/o certainty": "91.4",
+        "w/o confidence": "91.6",
+        "w/o PHCE": "91.3",
+        "w/o easy-hard contrast": "91.5",
+    }
+    assert any("UPET Prompt-Ptuning on RoBERTa-large" in note for note in sheet.notes)
 
 
 def test_agnews_stands_by_labels_in_all_beside_systems_without_bert() -> None:

@@ -37,7 +37,7 @@ def text(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("family", ["bert", "distilbert", "electra"])
+@pytest.mark.parametrize("family", ["bert", "distilbert", "electra", "roberta"])
 def test_an_add_on_learns_to_guess_words_and_is_loaded_as_it_was_trained(
     family: str,
     tool: ModuleType,
@@ -61,6 +61,40 @@ def test_an_add_on_learns_to_guess_words_and_is_loaded_as_it_was_trained(
     assert load(out).mlm is not None
     with safe_open(out / "addon.safetensors", "pt") as file:
         assert file.metadata()["rank"] == "4"
+
+
+@pytest.mark.parametrize("name", ["someone/encoder", "all-MiniLM-L6-v2", "./nowhere"])
+def test_a_base_that_an_add_on_cannot_lead_to_is_refused_before_any_training(
+    name: str, tool: ModuleType, text: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Nor is it looked for on the hub, which would take its time."""
+    with pytest.raises(ModelError, match=f"`{name}` is neither embedded nor a folder") as caught:
+        tool.main([name, str(text), "-o", str(tmp_path / "addon")])
+    assert "\n" not in caught.value.message
+    assert caught.value.hint == (
+        f"fetch it from the hub to a folder first: hf download {name} --local-dir FOLDER"
+    )
+    assert capfd.readouterr() == ("", "")
+    assert not (tmp_path / "addon").exists()
+
+
+def test_a_base_is_named_so_that_the_add_on_finds_it_from_anywhere(
+    tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("minilm", "mine"):
+        (tmp_path / name).mkdir()
+    assert tool.base_of("minilm") == "minilm"  # the embedded one, as everywhere
+    assert tool.base_of("mine") == tool.base_of("~/mine") == str(tmp_path / "mine")
+
+
+def test_help_offers_no_hub_name(tool: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        tool.main(["--help"])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "minilm or a folder: an encoder without an MLM head" in told
+    assert "hub" not in told
 
 
 def test_an_encoder_with_a_head_needs_no_add_on(

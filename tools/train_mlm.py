@@ -4,13 +4,15 @@
 
 What moves: a low-rank update of every Linear in the layers, their biases and norms, and the
 head. What is written: `addon.safetensors` (half precision), which `--backbone addons/mine`
-then loads on top of the same base. Word embeddings stay as they are and serve as decoder.
+then loads on top of the same base: an embedded encoder, or one in a folder. Word embeddings stay
+as they are and serve as decoder.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,13 +27,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from selftrain.adapt import guesses, hide
-from selftrain.backbone import Backbone, load
+from selftrain.backbone import EMBEDDED, Backbone, load
 from selftrain.errors import ConfigError, DataError, ModelError, SelftrainError
 from selftrain.mlm import HEAD_NAMES, MLMHead, fresh_head
 from selftrain.prompt import tokenise
 from selftrain.reading import frame
 
-say = Console(stderr=True)
+say = Console(stderr=True, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
 @dataclass(frozen=True)
@@ -163,10 +165,24 @@ def addon(backbone: Backbone, head: MLMHead) -> dict[str, Tensor]:
     return {name: tensor.detach().half().contiguous() for name, tensor in tensors.items()}
 
 
+def base_of(name: str) -> str:
+    """The base as the add-on will name it: whoever reads that name follows it to no hub."""
+    if name in EMBEDDED:
+        return name
+    folder = Path(name).expanduser()
+    if not folder.is_dir():
+        fetch = f"hf download {shlex.quote(name)} --local-dir FOLDER"
+        raise ModelError(
+            f"backbone `{name}` is neither embedded nor a folder here, as the base of an add-on is",
+            f"fetch it from the hub to a folder first: {fetch}",
+        )
+    return str(folder.resolve())
+
+
 def main(arguments: Sequence[str] | None = None) -> Score:
     """Read text, train, write, and check what was written."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("backbone", help="minilm, a folder, or a hub name: without an MLM head")
+    parser.add_argument("backbone", help="minilm or a folder: an encoder without an MLM head")
     parser.add_argument("texts", nargs="+", type=Path, help="text files, one passage per line")
     parser.add_argument("-o", "--out", type=Path, required=True, help="a new folder")
     for name, value in vars(Settings()).items():
@@ -175,8 +191,9 @@ def main(arguments: Sequence[str] | None = None) -> Score:
     how = Settings(**{name: getattr(given, name) for name in vars(Settings())})
     if given.out.exists():
         raise ConfigError(f"`{given.out}` exists already", "name a new folder")
+    base = base_of(given.backbone)
     torch.manual_seed(how.seed)
-    backbone = load(given.backbone)
+    backbone = load(base)
     if backbone.mlm is not None:
         raise ModelError(f"`{given.backbone}` has an MLM head already", "use it as it is")
     rows = chunks(given.texts, backbone, how.length)
@@ -188,7 +205,6 @@ def main(arguments: Sequence[str] | None = None) -> Score:
     say.print(f"before   {validate(backbone.encoder, head, held_out, backbone)}")
     train(backbone, head, rows, held_out, how)
     given.out.mkdir(parents=True)
-    base = str(Path(given.backbone).resolve()) if Path(given.backbone).is_dir() else given.backbone
     facts = {"base": base, "base_sha256": backbone.sha256, "rank": str(how.rank), "scale": "1.0"}
     save_file(addon(backbone, head), given.out / "addon.safetensors", {**facts, "format": "pt"})
     again = load(given.out)
@@ -202,5 +218,7 @@ if __name__ == "__main__":
     try:
         main()
     except SelftrainError as error:
-        say.print(f"error: {error.message}", f"\nhint: {error.hint}" if error.hint else "")
+        say.print(f"error: {error.message}")
+        if error.hint:
+            say.print(f"\nhint: {error.hint}")
         sys.exit(1)

@@ -97,7 +97,10 @@ def upet(reads: Reads, tuning: str, preset: Preset = "laptop") -> Method:
     """UPET with one of the six students, for example ``upet("prompt", "prefix")``."""
     base = PRESETS[preset]
     changes, rate = tuned(tuning, preset)
-    student = replace(base.student[0], changes=changes, rate=rate)
+    first = base.student[0]
+    # A module that needs a higher rate must not shake a head that starts from regression.
+    head_rate = first.rate if first.head_start == "regression" and rate != first.rate else None
+    student = replace(first, changes=changes, rate=rate, head_rate=head_rate)
     return replace(
         base,
         name=f"upet-{reads}-{tuning}",
@@ -345,5 +348,7 @@ def _ending(name: str) -> tuple[str, Callable[[Method], Method] | None]:
 def _drawn_by(
     method: Method, alpha: float, scale: Literal["raw", "rank"], how: Literal["sample", "topk"]
 ) -> Method:
-    score = Reliable(alpha=alpha, scale=scale)
+    # Of one part alone, ranks keep the order and the ties: the largest are the same rows.
+    one_part = how == "topk" and alpha in (0, 1)
+    score = Reliable(alpha=alpha, scale="raw" if one_part else scale)
     return replace(method, select=replace(method.select, score=score, how=how))

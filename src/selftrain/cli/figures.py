@@ -9,6 +9,7 @@ import typer
 
 from selftrain.cli import options
 from selftrain.cli.answer import check_fits, loaded
+from selftrain.cli.demo import seeds_of
 from selftrain.cli.talk import Watch, say, show_json, warn
 from selftrain.errors import ConfigError, RunError, require
 
@@ -67,6 +68,12 @@ Recipes = Annotated[
         rich_help_panel=CELLS,
     ),
 ]
+Seeds = Annotated[
+    str | None,
+    typer.Option(
+        "--seeds", metavar="N,N,…", help="These only, with commas.", rich_help_panel=CELLS
+    ),
+]
 Outs = Annotated[
     list[Path] | None,
     typer.Option(
@@ -96,6 +103,7 @@ def rounds(
     backbone: OnBackbone = None,
     preset: PresetName = None,
     recipe: Recipes = None,
+    seeds: Seeds = None,
     out: Outs = None,
     csv: CsvFile = None,
     as_json: Json = False,
@@ -114,7 +122,7 @@ def rounds(
 
     from selftrain.figures import by_round
 
-    wanted = wanted_of(method, task, on_rows, shots, backbone, preset, recipe)
+    wanted = wanted_of(method, task, on_rows, shots, backbone, preset, recipe, seeds)
     show(by_round(results, wanted), out, csv, as_json)
 
 
@@ -128,6 +136,7 @@ def calibration(
     backbone: OnBackbone = None,
     preset: PresetName = None,
     recipe: Recipes = None,
+    seeds: Seeds = None,
     out: Outs = None,
     csv: CsvFile = None,
     as_json: Json = False,
@@ -146,7 +155,7 @@ def calibration(
 
     from selftrain.figures import calibration as pooled
 
-    wanted = wanted_of(method, task, on_rows, shots, backbone, preset, recipe)
+    wanted = wanted_of(method, task, on_rows, shots, backbone, preset, recipe, seeds)
     show(pooled(results, wanted), out, csv, as_json)
 
 
@@ -237,6 +246,7 @@ def wanted_of(
     backbone: str | None,
     preset: str | None,
     recipe: list[str] | None,
+    seeds: str | None,
 ) -> Wanted:
     """Which cells are meant, from flags."""
     require(shots >= 1, "--shots", shots, "1 or more", "--shots 16")
@@ -244,7 +254,14 @@ def wanted_of(
     from selftrain.figures import Wanted
     from selftrain.tables import Choice
 
-    choice = Choice(on_rows, "accuracy", shots, backbone, preset, tuple(recipe or ()))
+    choice = Choice(
+        on=on_rows,
+        shots=shots,
+        backbone=backbone,
+        preset=preset,
+        recipes=tuple(recipe or ()),
+        seeds=tuple(seeds_of(seeds)) if seeds is not None else (),
+    )
     return Wanted(choice, tuple(method or ()), tuple(task or ()))
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from selftrain.cli import options
+from selftrain.cli.demo import seeds_of
 from selftrain.cli.talk import printable, say, show
 from selftrain.errors import ConfigError, require
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 Kind = Literal["main", "pel", "shots", "alpha", "ablation", "nonbert", "data", "grid", "speed"]
 Format = Literal["text", "markdown", "csv", "latex"]
 
+COMPARING: tuple[Kind, ...] = ("main", "pel", "shots", "alpha", "ablation")
+"""The tables that end on comparisons."""
 ENDINGS = {".md": "markdown", ".csv": "csv", ".tex": "latex"}
 
 CELLS, OUTPUT = "Cells", "Output"
@@ -59,6 +62,18 @@ def table(
             rich_help_panel=CELLS,
         ),
     ] = None,
+    seeds: Annotated[
+        str | None,
+        typer.Option(metavar="N,N,…", help="These only, with commas.", rich_help_panel=CELLS),
+    ] = None,
+    compare: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            metavar="A B",
+            help="Test these two methods and no others: a family of one comparison.",
+            rich_help_panel=CELLS,
+        ),
+    ] = None,
     data: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="For `data`: one folder for each task."),
@@ -93,6 +108,8 @@ def table(
         "json" if as_json else format_of(form, out)
     )  # what cannot be written is said before anything is read
     require(shots >= 1, "--shots", shots, "1 or more", "--shots 16")
+    numbers = tuple(seeds_of(seeds)) if seeds is not None else ()
+    check_compare(kind, compare)
     if kind == "data":
         sheets = [data_sheet(data)]
     elif kind == "grid":
@@ -110,12 +127,35 @@ def table(
 
         from selftrain.tables import KINDS, Choice
 
-        choice = Choice(on_rows, metric, shots, backbone, preset, tuple(recipe or ()), paper)
+        choice = Choice(
+            on=on_rows,
+            metric=metric,
+            shots=shots,
+            backbone=backbone,
+            preset=preset,
+            recipes=tuple(recipe or ()),
+            seeds=numbers,
+            compare=compare,
+            paper=paper,
+        )
         sheets = KINDS[kind](found, choice)
     if written == "text":
         show_sheets(sheets)
     else:
         write(sheets, written, out)
+
+
+def check_compare(kind: Kind, compare: tuple[str, str] | None) -> None:
+    """Raise for a comparison that a table would pass over in silence, or that is none."""
+    if compare is None:
+        return
+    if kind not in COMPARING:
+        raise ConfigError(
+            f"table {kind} compares nothing", f"--compare is for one of: {', '.join(COMPARING)}"
+        )
+    two = compare[0] != compare[1]
+    hint = "--compare upet-head-adapter head-st"
+    require(two, "--compare", " ".join(compare), "two methods", hint)
 
 
 def format_of(form: Format | None, out: Path | None) -> str:

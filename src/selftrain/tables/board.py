@@ -65,22 +65,29 @@ class Board:
 
     def told(self, method: str, task: str, shots: Shots) -> str:
         """Mean ± sd in percent, of how many seeds, and whether it is above the majority class."""
-        found = self.scores.get((method, task, shots), {})
-        short = [None] * (self.most - len(found))
-        return mean_of([*found.values(), *short]) + self.mark(method, [task], shots)
+        return self.average(method, [task], shots) + self.mark(method, [task], shots)
 
     def average(self, method: str, tasks: Sequence[str], shots: Shots) -> str:
-        """The mean of a method's means on these tasks, in percent; missing where one of them is.
+        """Mean ± sd over seeds, in percent, of each seed's mean on these tasks.
 
-        It has no ± and says over how many cells it was taken, where some are missing.
+        Missing where a task is. Where the tasks have different seeds it is the mean of their means,
+        without a ±, and says how many cells that was taken over.
         """
         every = [self.scores.get((method, task, shots), {}) for task in tasks]
         if not tasks or not all(every):
             return MISSING
+        seeds = every[0].keys()
+        if all(scores.keys() == seeds for scores in every):
+            means = [fmean(scores[seed] for scores in every) for seed in sorted(seeds)]
+            return mean_of([*means, *[None] * (self.most - len(means))])
         there, most = sum(map(len, every)), self.most * len(tasks)
-        some = f" ({there} of {most} cells)" if there < most else ""
         mean = fmean(fmean(scores.values()) for scores in every)
-        return f"{100 * mean:.1f}{some}"
+        some = f"{there} of {most} cells" if there < most else "seeds differ by task"
+        return f"{100 * mean:.1f} ({some})"
+
+    def not_learnt(self, method: str, tasks: Sequence[str], shots: Shots) -> list[str]:
+        """The tasks on which a method is not above the majority class."""
+        return [task for task in tasks if self.mark(method, [task], shots)]
 
     def mark(self, method: str, tasks: Sequence[str], shots: Shots) -> str:
         """A mark for what is not above the majority class: it supports no claim."""
@@ -193,8 +200,11 @@ def title(board: Board, what: str, shots: Shots | None = None) -> str:
 
 
 def setting(board: Board, shots: Shots | None = None) -> str:
-    """Backbone, preset and shots of a sheet."""
+    """Backbone, preset, shots and chosen seeds of a sheet."""
     presets = {cell.preset for cell in board.cells if cell.method not in REFERENCES}
     preset = f"preset {listed(presets)}" if presets else ""
     labels = f"{shots} labels a class" if shots else ""
-    return ", ".join(part for part in (board.backbone, preset, labels) if part)
+    numbers = board.choice.seeds
+    seeds = f"seed{'s' if len(numbers) > 1 else ''} {' '.join(map(str, numbers))}"
+    parts = (board.backbone, preset, labels, seeds if numbers else "")
+    return ", ".join(part for part in parts if part)

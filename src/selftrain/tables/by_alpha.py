@@ -9,7 +9,7 @@ from selftrain.report import MAJORITY, MISSING
 from selftrain.results import Result
 from selftrain.tables.board import Board, boards, title
 from selftrain.tables.by_task import paper_notes
-from selftrain.tables.choice import Choice, choose, with_shots
+from selftrain.tables.choice import Choice, choose, no_cell, with_shots
 from selftrain.tables.compared import Compared, compare, compared_sheet
 from selftrain.tables.names import Alpha, alpha_of, shown, variant
 from selftrain.tables.remarks import remarks
@@ -21,7 +21,10 @@ WITHOUT = "wo-res-all"
 
 
 def by_alpha(results: Sequence[Result], choice: Choice) -> list[Sheet]:
-    """A sheet for each backbone and UPET with such cells: alpha down, scale and draw across."""
+    """Alpha down, scale and draw across, for each backbone and UPET with such cells.
+
+    A sheet of averages over the tasks, and where there are several tasks a sheet for each.
+    """
     bases = {variant(r.method)[0] for r in results if alpha_of(r.method)}
     wanted = [
         r
@@ -39,15 +42,21 @@ def by_alpha(results: Sequence[Result], choice: Choice) -> list[Sheet]:
                 none = f"{base}-{WITHOUT}"
                 tasks = {cell.task for method in methods for cell in board.of(method)}
                 mine = board.only([*methods, none, MAJORITY], tasks)
-                sheets.append(alpha_sheet(mine, base, methods))
+                sheets.append(alpha_sheet(mine, base, methods, mine.tasks))
+                if len(tasks) > 1:
+                    sheets += [alpha_sheet(mine, base, methods, [task]) for task in mine.tasks]
                 duels += compare(mine, [(method, none) for method in methods], choice.shots)
-    return sheets + compared_sheet(duels)
+    if not sheets:
+        raise no_cell()
+    return sheets + compared_sheet(duels, choice)
 
 
-def alpha_sheet(board: Board, base: str, methods: Sequence[str]) -> Sheet:
-    """The sheet of one UPET: averages over the tasks that its alphas were run on."""
+def alpha_sheet(board: Board, base: str, methods: Sequence[str], tasks: Sequence[str]) -> Sheet:
+    """The sheet of one UPET on these tasks; the paper's averages stand beside ours of them all."""
     named = {found: m for m in methods if (found := alpha_of(m))}
-    tasks = board.tasks
+    shots = board.choice.shots
+    with_paper = board.choice.paper and set(tasks) == set(board.tasks)
+    board = board.only(board.methods, tasks)
     columns = sorted({(found.scale, found.how) for found in named})
     alphas = sorted({found.alpha for found in named}, key=lambda text: (float(text), text))
     paper = published.figures().alpha
@@ -58,27 +67,20 @@ def alpha_sheet(board: Board, base: str, methods: Sequence[str]) -> Sheet:
             for column in columns
         ]
         count = sum(len(board.of(method)) for method in dict.fromkeys(cells))
-        told = (mean(board, method, tasks) for method in cells)
-        theirs = [_published(paper, alpha)] if board.choice.paper else []
+        told = (board.average(m, tasks, shots) + board.mark(m, tasks, shots) for m in cells)
+        theirs = [_published(paper, alpha)] if with_paper else []
         rows.append((alpha, *told, *theirs, str(count)))
     notes = [
         f"Averages over {', '.join(tasks)}." if len(tasks) > 1 else f"On {tasks[0]} alone.",
         "None selects nothing, so it is the same in every column.",
         *remarks(board, rows),
-        *paper_notes(board.choice, "alpha"),
+        *(paper_notes(board.choice, "alpha") if with_paper else ()),
     ]
-    theirs = ["as published"] if board.choice.paper else []
+    theirs = ["as published"] if with_paper else []
     head = ("alpha", *(f"{scale}, {how}" for scale, how in columns), *theirs, "cells")
-    what = title(board, f"Alpha of {shown(base)}", board.choice.shots)
+    where = "" if len(tasks) > 1 else f" on {tasks[0]}"
+    what = title(board, f"Alpha of {shown(base)}{where}", shots)
     return Sheet(what, head, tuple(rows), tuple(notes))
-
-
-def mean(board: Board, method: str, tasks: Sequence[str]) -> str:
-    """A method's average over the tasks; with one task, its mean ± sd over seeds."""
-    shots = board.choice.shots
-    if len(tasks) == 1:
-        return board.told(method, tasks[0], shots)
-    return board.average(method, tasks, shots) + board.mark(method, tasks, shots)
 
 
 def _is_none(method: str) -> bool:

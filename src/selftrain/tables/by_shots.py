@@ -7,12 +7,12 @@ from statistics import fmean
 
 from selftrain import published
 from selftrain.errors import DataError
-from selftrain.report import MISSING
+from selftrain.report import MAJORITY, MISSING
 from selftrain.results import Result
 from selftrain.tables.board import Board, boards, title
 from selftrain.tables.by_task import PUBLISHED, paper_notes
 from selftrain.tables.choice import Choice, choose
-from selftrain.tables.compared import Compared, against_rivals, compare, compared_sheet
+from selftrain.tables.compared import Compared, claims, compare, compared_sheet
 from selftrain.tables.names import REFERENCES, is_main, shown
 from selftrain.tables.remarks import remarks
 from selftrain.tables.sheet import Cells, Sheet
@@ -21,25 +21,38 @@ AVERAGE = "average"
 
 
 def more_labels(results: Sequence[Result], choice: Choice) -> list[Sheet]:
-    """Methods and tasks down, labels a class across, for methods with two numbers of them."""
+    """Methods and tasks down, labels a class across, where a method has two numbers of them."""
     wanted = [r for r in results if is_main(r.method) and r.shots != "full"]
     cells = choose(wanted, choice)
     sheets: list[Sheet] = []
     duels: list[Compared] = []
     for board in boards(cells, choice):
-        shots = numbers(board.cells)
-        methods = [m for m in board.methods if len(numbers(board.of(m))) > 1]
-        if not methods:
-            continue
-        sheets.append(shots_sheet(board, methods, shots))
-        for number in shots:
-            duels += compare(board, against_rivals(methods), number)
+        mine = with_several(board)
+        if mine.cells:
+            sheets.append(shots_sheet(mine, board))
+            for number in numbers(mine.cells):
+                duels += compare(mine, claims(mine.methods), number)
     if not sheets:
         raise DataError(
             "no method has cells with two numbers of labels a class",
             "selftrain bench DATA --shots 16 --shots 32 --shots 64",
         )
-    return sheets + compared_sheet(duels)
+    return sheets + compared_sheet(duels, choice)
+
+
+def with_several(board: Board) -> Board:
+    """The methods with two numbers of labels on some task, those tasks, and the majority class.
+
+    A reference alone is no reason to show a task.
+    """
+    pairs = [
+        (method, task)
+        for method in board.methods
+        for task in board.tasks
+        if len(numbers(board.of(method, task=task))) > 1
+    ]
+    tasks = {task for method, task in pairs if method not in REFERENCES}
+    return board.only([MAJORITY, *(method for method, task in pairs if task in tasks)], tasks)
 
 
 def numbers(cells: Iterable[Result]) -> list[int]:
@@ -47,8 +60,10 @@ def numbers(cells: Iterable[Result]) -> list[int]:
     return sorted({cell.shots for cell in cells if isinstance(cell.shots, int)})
 
 
-def shots_sheet(board: Board, methods: Sequence[str], shots: Sequence[int]) -> Sheet:
-    """The sheet of one backbone."""
+def shots_sheet(board: Board, whole: Board) -> Sheet:
+    """The sheet of one backbone; what else is on its whole board is named below."""
+    methods = [m for m in board.methods if len(numbers(board.of(m))) > 1]
+    shots = numbers(cell for cell in board.cells if cell.method != MAJORITY)
     rows: list[Cells] = []
     for method in methods:
         for task in board.tasks:
@@ -59,8 +74,10 @@ def shots_sheet(board: Board, methods: Sequence[str], shots: Sequence[int]) -> S
         means = [board.average(method, board.tasks, number) for number in shots]
         rows.append((shown(method), AVERAGE, *means, str(len(board.of(method)))))
         rows += published_row(method, AVERAGE, shots) if board.choice.paper else []
-    single = [shown(m) for m in board.methods if m not in methods and m not in REFERENCES]
-    notes = remarks(board, rows, tasks=published.figures().tasks)
+    single = [shown(m) for m in whole.methods if m not in board.methods and m not in REFERENCES]
+    single += [task for task in whole.tasks if task not in board.tasks]
+    absent = [task for task in published.figures().tasks if task not in whole.tasks]
+    notes = remarks(board, rows, tasks=absent)
     notes += [f"With one number of labels only: {', '.join(single)}."] if single else []
     notes += paper_notes(board.choice, "shots")
     head = ("method", "task", *(f"{number} a class" for number in shots), "cells")

@@ -13,8 +13,8 @@ from selftrain import published
 from selftrain.report import MAJORITY, MISSING
 from selftrain.results import Result, Shots
 from selftrain.tables.board import Board, boards, seconds, title, tunable
-from selftrain.tables.choice import Choice, choose, with_shots
-from selftrain.tables.compared import Compared, Duel, against_rivals, compare, compared_sheet
+from selftrain.tables.choice import Choice, choose, no_cell, with_shots
+from selftrain.tables.compared import Compared, Duel, claims, compare, compared_sheet
 from selftrain.tables.names import (
     ABLATIONS,
     MAIN,
@@ -30,6 +30,8 @@ from selftrain.tables.remarks import remarks
 from selftrain.tables.sheet import Cells, Sheet
 
 PUBLISHED = "as published"
+ABLATED = "upet-prompt-ptuning"
+"""The one UPET that the paper leaves parts out of."""
 WITHOUT_SAMPLING = (
     "W/o reliable sampling, twice, for the paper contradicts itself. All: every row of the pool "
     "drawn, so no contrast. Uniform: as many rows as UPET, drawn by chance; the rest is hard."
@@ -45,7 +47,7 @@ class Line(NamedTuple):
 
 
 def main_result(results: Sequence[Result], choice: Choice) -> list[Sheet]:
-    """Every method on every task (Table 1), and UPET compared with each baseline."""
+    """Every method on every task (Table 1), and the comparisons behind the paper's claims."""
     wanted = [r for r in results if is_main(r.method)]
     cells = choose(with_shots(wanted, choice, full=True), choice)
     sheets: list[Sheet] = []
@@ -56,14 +58,14 @@ def main_result(results: Sequence[Result], choice: Choice) -> list[Sheet]:
         rows = [
             row
             for line in lines
-            for row in (scored(board, line, board.tasks), *beside(board, "main", line, board.tasks))
+            for row in (scored(board, line, board.tasks), *beside(board, line, board.tasks))
         ]
         notes = remarks(board, rows, methods=MAIN, tasks=published.figures().tasks)
         notes += paper_notes(choice, "main", board.tasks)
         what = title(board, "Main result", choice.shots)
         sheets.append(sheet(what, head, board.tasks, rows, notes))
-        duels += compare(board, against_rivals(board.methods), choice.shots)
-    return sheets + compared_sheet(duels)
+        duels += compare(board, claims(board.methods), choice.shots)
+    return sheets + compared_sheet(duels, choice)
 
 
 def main_lines(board: Board) -> list[Line]:
@@ -89,22 +91,32 @@ def teachers_and_students(results: Sequence[Result], choice: Choice) -> list[She
     sheets: list[Sheet] = []
     duels: list[Compared] = []
     for board in boards(cells, choice):
-        lines = pel_lines(board)
-        rows = [
-            row
-            for line in lines
-            for row in (
-                scored(board, line, board.tasks, both=True),
-                *(published_pel(line.method, len(board.tasks)) if choice.paper else ()),
-            )
-        ]
-        notes = remarks(board, rows, tasks=published.figures().tasks)
-        notes += paper_notes(choice, "pel")
-        head = ("reading", "teacher", "student", "teacher + student")
-        what = title(board, "Teacher and student", choice.shots)
-        sheets.append(sheet(what, head, board.tasks, rows, notes))
-        duels += compare(board, pel_duels(), choice.shots)
-    return sheets + compared_sheet(duels)
+        changed = [method for method in board.methods if not is_main(method)]
+        tasks = {cell.task for method in changed for cell in board.of(method)}
+        if tasks:
+            mine = board.only(board.methods, tasks)
+            sheets.append(pel_sheet(mine))
+            duels += compare(mine, pel_duels(), choice.shots)
+    if not sheets:
+        raise no_cell()
+    return sheets + compared_sheet(duels, choice)
+
+
+def pel_sheet(board: Board) -> Sheet:
+    """The sheet of one backbone."""
+    rows = [
+        row
+        for line in pel_lines(board)
+        for row in (
+            scored(board, line, board.tasks, both=True),
+            *(published_pel(line.method, len(board.tasks)) if board.choice.paper else ()),
+        )
+    ]
+    notes = remarks(board, rows, tasks=published.figures().tasks)
+    notes += paper_notes(board.choice, "pel")
+    head = ("reading", "teacher", "student", "teacher + student")
+    what = title(board, "Teacher and student", board.choice.shots)
+    return sheet(what, head, board.tasks, rows, notes)
 
 
 def pel_lines(board: Board) -> list[Line]:
@@ -146,7 +158,9 @@ def ablation(results: Sequence[Result], choice: Choice) -> list[Sheet]:
                 mine = board.only(ablation_names(base), tasks)
                 sheets.append(ablation_sheet(mine, base))
                 duels += compare(mine, [(base, other) for other in changed], choice.shots)
-    return sheets + compared_sheet(duels)
+    if not sheets:
+        raise no_cell()
+    return sheets + compared_sheet(duels, choice)
 
 
 def ablation_sheet(board: Board, base: str) -> Sheet:
@@ -154,7 +168,7 @@ def ablation_sheet(board: Board, base: str) -> Sheet:
     rows = []
     for method, name in ablation_names(base).items():
         line = Line((name,), method, board.choice.shots)
-        rows += [scored(board, line, board.tasks), *beside(board, "ablation", line, board.tasks)]
+        rows += [scored(board, line, board.tasks), *beside(board, line, board.tasks, ablated=True)]
     notes = [WITHOUT_SAMPLING, *remarks(board, rows, tasks=published.figures().tasks)]
     notes += paper_notes(board.choice, "ablation", board.tasks)
     what = title(board, f"Ablation of {shown(base)}", board.choice.shots)
@@ -201,16 +215,30 @@ def scored(board: Board, line: Line, tasks: Sequence[str], *, both: bool = False
     )
 
 
-def beside(
-    board: Board, table: Literal["main", "ablation"], line: Line, tasks: Sequence[str]
-) -> list[Cells]:
+def beside(board: Board, line: Line, tasks: Sequence[str], *, ablated: bool = False) -> list[Cells]:
     """The paper's own row below ours, if it is asked for and there is one."""
-    found = published.row(table, line.method, line.shots) if board.choice.paper else None
+    if not board.choice.paper:
+        return []
+    method = in_ablation(line.method) if ablated else line.method
+    table: Literal["main", "ablation"] = "ablation" if variant(method)[1] else "main"
+    found = published.row(table, method, line.shots)
     if found is None:
         return []
     scores = [published.score(found, task) or MISSING for task in tasks]
     tunable = found.tunable or MISSING
     return [(PUBLISHED, tunable, *scores, published_average(found, tasks), MISSING, MISSING)]
+
+
+def in_ablation(method: str) -> str:
+    """Whose row of the paper's ablation stands below a method's: by the part that is left out.
+
+    >>> in_ablation("upet-head-adapter-wo-phce"), in_ablation("head-st")
+    ('upet-prompt-ptuning-wo-phce', 'head-st')
+    """
+    base, change = variant(method)
+    if not base.startswith("upet-"):
+        return method
+    return f"{ABLATED}-{change}" if change else ABLATED
 
 
 def published_average(row: published.Row, tasks: Sequence[str]) -> str:

@@ -33,15 +33,24 @@ class Choice:
     """Needed where the cells are of several."""
     recipes: tuple[str, ...] = ()
     """For a method with cells of several recipes, the one meant: the start of its hash."""
+    seeds: tuple[int, ...] = ()
+    """These alone, so that no mean over five seeds stands beside one over three; none: all."""
+    compare: tuple[str, str] | None = None
+    """The one comparison that is tested; None: all behind the paper's claims."""
     paper: bool = False
     """Whether the paper's own figures stand below ours."""
+
+
+def no_cell() -> DataError:
+    """What to say where nothing is left to show."""
+    return DataError("no cell belongs in this table", "selftrain bench writes them")
 
 
 def with_shots(results: Iterable[Result], choice: Choice, *, full: bool = False) -> list[Result]:
     """Cells with the number of labels a class that was chosen; of the full data too, if asked."""
     cells = list(results)
     if not cells:
-        raise DataError("no cell belongs in this table", "selftrain bench writes them")
+        raise no_cell()
     if not any(cell.shots == choice.shots for cell in cells):
         known = {str(cell.shots) for cell in cells if cell.shots != "full"}
         raise DataError(
@@ -58,13 +67,16 @@ def choose(results: Iterable[Result], choice: Choice) -> list[Result]:
     cells = _scored_on(list(results), choice.on)
     if choice.backbone is not None:
         cells = _on_backbone(cells, choice.backbone)
-    return _of_recipe(_of_preset(cells, choice.preset), choice.recipes)
+    cells = _of_seeds(_of_preset(cells, choice.preset), choice.seeds)
+    for name in choice.compare or ():
+        _check_method(cells, name)
+    return _of_recipe(cells, choice.recipes)
 
 
 def _scored_on(cells: Sequence[Result], on: str) -> list[Result]:
     found = [cell for cell in cells if cell.on == on]
     if not cells:
-        raise DataError("no cell belongs in this table", "selftrain bench writes them")
+        raise no_cell()
     if not found:
         other = cells[0].on
         raise DataError(
@@ -99,6 +111,23 @@ def _of_preset(cells: Sequence[Result], preset: str | None) -> list[Result]:
         for cell in cells
         if preset is None or cell.preset == preset or cell.method in REFERENCES
     ]
+
+
+def _of_seeds(cells: Sequence[Result], seeds: Sequence[int]) -> list[Result]:
+    known = sorted({cell.seed for cell in cells})
+    for seed in seeds:
+        if seed not in known:
+            there = ",".join(map(str, known))
+            raise DataError(f"no cell of this table has the seed {seed}", f"--seeds {there}")
+    return [cell for cell in cells if not seeds or cell.seed in seeds]
+
+
+def _check_method(cells: Sequence[Result], method: str) -> None:
+    known = {cell.method for cell in cells}
+    if method not in known:
+        raise DataError(
+            f"no cell of this table is of the method `{method}`", f"there are {listed(known)}"
+        )
 
 
 def _of_recipe(cells: Sequence[Result], wanted: Sequence[str]) -> list[Result]:

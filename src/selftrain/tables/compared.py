@@ -6,11 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from selftrain.errors import DataError
 from selftrain.metrics import holm, sign_flip
 from selftrain.report import MISSING
 from selftrain.results import Shots
 from selftrain.tables.board import Board
-from selftrain.tables.names import reading, shown
+from selftrain.tables.choice import Choice
+from selftrain.tables.names import MODULES, reading, shown
 from selftrain.tables.sheet import Sheet
 
 FEWEST = 6  # pairs: with 5 that all agree, p is 2/32, and no test can say more
@@ -22,6 +24,13 @@ RIVALS = {
 
 Duel = tuple[str, str]
 """A method and the one it is compared with."""
+CLAIMS: tuple[Duel, ...] = (
+    ("head-st", "head-ft"),
+    ("prompt-st", "prompt-ft"),
+    *((f"upet-prompt-{module}", f"upet-head-{module}") for module in MODULES),
+    ("prompt-ft", "head-ft"),
+)
+"""What the paper says beside "UPET is best": self-training helps, and a prompt beats a head."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +43,8 @@ class Compared:
     other: str
     differences: tuple[float, ...]
     """In points, one for each task and seed."""
-    learnt: str
-    """A mark where the first is not above the majority class."""
+    not_learnt: tuple[Sequence[str], Sequence[str]]
+    """Of each of the two, the compared tasks on which it is not above the majority class."""
 
     @property
     def wins(self) -> int:
@@ -44,36 +53,51 @@ class Compared:
 
 
 def compare(board: Board, duels: Iterable[Duel], shots: Shots) -> Iterator[Compared]:
-    """Every duel of which the board has both sides."""
-    for method, other in duels:
+    """Every duel of which the board has both sides; the one that was asked for, if one was."""
+    asked = board.choice.compare
+    for method, other in [asked] if asked else duels:
         if board.of(method, shots) and board.of(other, shots):
             found = differences(board, method, other, shots)
-            mark = board.mark(method, board.tasks, shots)
-            yield Compared(board.backbone, shots, method, other, tuple(found), mark)
+            points = tuple(point for points in found.values() for point in points)
+            on = list(found)
+            unlearnt = (board.not_learnt(method, on, shots), board.not_learnt(other, on, shots))
+            yield Compared(board.backbone, shots, method, other, points, unlearnt)
 
 
-def differences(board: Board, method: str, other: str, shots: Shots) -> list[float]:
-    """Points by which a method is above another, for each task and seed that both have."""
-    pairs = []
+def differences(board: Board, method: str, other: str, shots: Shots) -> dict[str, list[float]]:
+    """Points by which a method is above another, by task, for each seed that both have."""
+    pairs = {}
     for task in board.tasks:
         mine = board.scores.get((method, task, shots), {})
         theirs = board.scores.get((other, task, shots), {})
-        pairs += [100 * (mine[seed] - theirs[seed]) for seed in sorted(mine.keys() & theirs.keys())]
+        shared = sorted(mine.keys() & theirs.keys())
+        if shared:
+            pairs[task] = [100 * (mine[seed] - theirs[seed]) for seed in shared]
     return pairs
 
 
-def against_rivals(methods: Iterable[str]) -> list[Duel]:
-    """Every UPET among the methods against what the paper says it beats, by the same reading."""
-    return [
+def claims(methods: Iterable[str]) -> list[Duel]:
+    """Every UPET among the methods against what it is said to beat, by the same reading.
+
+    Then what else the paper claims.
+    """
+    against_rivals = [
         (method, rival)
         for method in methods
         if method.startswith("upet-")
         for rival in RIVALS[reading(method)]
     ]
+    return [*against_rivals, *CLAIMS]
 
 
-def compared_sheet(found: Sequence[Compared]) -> list[Sheet]:
+def compared_sheet(found: Sequence[Compared], choice: Choice) -> list[Sheet]:
     """The comparisons as a sheet, with p values corrected for their number; none for none."""
+    asked = choice.compare
+    if asked and not found:
+        raise DataError(
+            f"`{asked[0]}` and `{asked[1]}` have no cells of this table on the same backbone",
+            "selftrain bench writes them",
+        )
     if not found:
         return []
     tested = [each for each in found if len(each.differences) >= FEWEST]
@@ -82,8 +106,8 @@ def compared_sheet(found: Sequence[Compared]) -> list[Sheet]:
     head = ("method", "compared with", "backbone", "shots", "points", "pairs", "wins", "p")
     rows = tuple(
         (
-            shown(each.method) + each.learnt,
-            shown(each.other),
+            shown(each.method) + _named(each.not_learnt[0]),
+            shown(each.other) + _named(each.not_learnt[1]),
             each.backbone,
             str(each.shots),
             _points(each.differences),
@@ -93,19 +117,39 @@ def compared_sheet(found: Sequence[Compared]) -> list[Sheet]:
         )
         for each in found
     )
-    # Nothing is less likely than all signs alike; the correction multiplies that.
-    least = len(tested) * min((2 / 2 ** len(each.differences) for each in tested), default=0)
-    notes = [
-        "Points: mean difference over the pairs of task and seed that both methods have.",
-        f"p: two-sided sign-flip test of that mean, Holm-corrected over {len(tested)} comparisons. "
+    title = "Compared"
+    if asked:
+        title += (
+            f": {shown(asked[0])} with {shown(asked[1])}, the only comparison, named by the user"
+        )
+    notes = tuple(_notes(found, tested, asked=bool(asked)))
+    return [Sheet(title, head, rows, notes, words=3)]
+
+
+def _notes(found: Sequence[Compared], tested: Sequence[Compared], *, asked: bool) -> Iterator[str]:
+    yield "Points: mean difference over the pairs of task and seed that both methods have."
+    if any(any(each.not_learnt) for each in found):
+        yield "Not learnt: not above the majority class on these tasks, so no claim holds there."
+    if not tested:
+        return
+    number = len(tested)
+    family = f"Holm-corrected over {number} comparisons" if number > 1 else "of one comparison"
+    yield (
+        f"p: two-sided sign-flip test of that mean, {family}. "
         "Pairs of one task share its rows, so they are less independent than the test assumes."
-        if tested
-        else "",
-        f"So many comparisons of so few pairs: no p can fall below {min(1, least):.2f}."
-        if least > 0.05
-        else "",
-    ]
-    return [Sheet("Compared", head, rows, tuple(note for note in notes if note), words=3)]
+    )
+    # Nothing is less likely than all signs alike; the correction multiplies that.
+    least = number * min(2 / 2 ** len(each.differences) for each in tested)
+    if least > 0.05:
+        yield f"So many comparisons of so few pairs: no p can fall below {min(1, least):.2f}."
+    if least > 0.05 and not asked:
+        yield "One comparison may be tested as a family of its own: --compare A B."
+    if asked:
+        yield "A comparison that was named after a look at the figures has too small a p."
+
+
+def _named(tasks: Sequence[str]) -> str:
+    return f" (not learnt: {', '.join(tasks)})" if tasks else ""
 
 
 def _points(differences: Sequence[float]) -> str:

@@ -26,10 +26,11 @@ BASELINES = {
     "list": "LiST",
 }
 READINGS = ("head", "prompt")
+MODULES = ("ptuning", "prefix", "adapter")
 UPET = {
     f"upet-{reads}-{tuning}": f"UPET {reads.title()}-{tuning.title()}"
     for reads in READINGS
-    for tuning in ("ptuning", "prefix", "adapter")
+    for tuning in MODULES
 }
 PEL = {
     (False, False): "upet-{}-full",

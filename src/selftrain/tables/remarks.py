@@ -31,6 +31,7 @@ def remarks(
         "Not learnt: not above the majority class, so it supports no claim."
         if any(NOT_LEARNT in cell for row in rows for cell in row)
         else "",
+        _seeds(board),
         *_f1(board),
         _reconstruction(board),
         _rounds(cells),
@@ -41,6 +42,16 @@ def remarks(
 
 def _absent(what: str, names: Sequence[str]) -> str:
     return f"{what}: {', '.join(names)}." if names else ""
+
+
+def _seeds(board: Board) -> str:
+    """Means over different seeds mislead: a seed that is easy for all lifts only some."""
+    every = [set(by_seed) for by_seed in board.scores.values()]
+    shared = set.intersection(*every) if every else set()
+    if not shared or all(seeds == shared for seeds in every):
+        return ""
+    given = ",".join(map(str, sorted(shared)))
+    return f"Not all have the same seeds; those that all have: --seeds {given}."
 
 
 def _f1(board: Board) -> Iterator[str]:

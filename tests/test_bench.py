@@ -123,6 +123,19 @@ def test_cells_of_other_rows_or_weights_are_never_taken_for_these(made, data, ti
         made(**one).missing()
 
 
+def test_the_estimate_counts_a_shared_teacher_and_its_votes_once(made, monkeypatch):
+    monkeypatch.setattr(bench, "seconds_a_row", lambda *_: 1.0)  # so that seconds are rows
+
+    def rows(**methods):
+        return made(methods=methods, seeds=(12,), references=()).seconds()
+
+    scored, teacher = 30, rows(ft=FT) - 30
+    assert rows(upet=METHOD, ft=FT) == rows(upet=METHOD) + scored
+    assert rows(upet=METHOD, st=ST) < rows(upet=METHOD) + rows(st=ST) - teacher
+    other = replace(ST, passes=ST.passes + 1)
+    assert rows(upet=METHOD, st=other) == rows(upet=METHOD) + rows(st=other) - teacher
+
+
 def test_a_cell_that_says_nothing_of_its_rows_counts(made):
     (first, second) = made(seeds=(12,), methods={}).run()
     for result in (first, second):

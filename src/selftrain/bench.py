@@ -252,6 +252,7 @@ class Bench:
         speeds: dict[tuple[str, str], float] = {}
         backbones: dict[str, Backbone] = {}
         counted = {twin(result.key) for result in self.written() if result.run}
+        there: set[object] = set()  # teachers and first votes that another method will have made
         for group, name in self.missing():
             if twin(self.key(group, name)) in counted:
                 continue
@@ -271,6 +272,8 @@ class Bench:
             method = self.method(group, name)
             work = float(held + labelled)
             if method is not None:
+                teacher = (group, method.teacher, method.adapt)
+                votes = (*teacher, method.pool, method.passes, method.passes_in)
                 work = rows_read(
                     method,
                     backbone,
@@ -278,7 +281,10 @@ class Bench:
                     pool=len(rows.rows) - labelled,
                     scored=held,
                     classes=classes,
+                    taught=teacher in there,
+                    voted=votes in there,
                 )
+                there |= {teacher, votes}
             whole += work * speeds[pair]
         return whole
 

@@ -20,19 +20,31 @@ TOKENS = 40  # of a row, about: 24 in sst2, 53 in agnews
 
 
 def rows_read(
-    method: Method, backbone: Backbone, *, labelled: int, pool: int, scored: int, classes: int
+    method: Method,
+    backbone: Backbone,
+    *,
+    labelled: int,
+    pool: int,
+    scored: int,
+    classes: int,
+    taught: bool = False,
+    voted: bool = False,
 ) -> float:
-    """A whole run and its closing evaluation, in rows read; an estimate."""
+    """A whole run and its closing evaluation, in rows read; an estimate.
+
+    ``taught`` and ``voted``: another method leaves its teacher, and the votes of the first round.
+    """
     drawn = pool if method.pool == "all" else min(pool, method.pool)
-    whole = training(method.teacher, labelled, classes)
-    if method.adapt is not None:
+    whole = 0.0 if taught else training(method.teacher, labelled, classes)
+    if method.adapt is not None and not taught:
         whole += (FULL + 1) * method.adapt.steps * method.adapt.batch  # and its many words
     reader = method.teacher
     whole += scored * longer(reader)
     for number in range(1, method.rounds + 1):
         easy = method.select.size(drawn, number)
-        share = top_share(method.passes_in, backbone)
-        whole += drawn * (1 + DROPOUT * share * method.passes) * longer(reader)
+        if number > 1 or not voted:
+            share = top_share(method.passes_in, backbone)
+            whole += drawn * (1 + DROPOUT * share * method.passes) * longer(reader)
         whole += sum(
             training(how, labelled if how.only else easy, classes) for how in method.student
         )

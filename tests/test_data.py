@@ -228,6 +228,12 @@ LABELLED = (
     ("hollow.jsonl", b"{}\n", "no text column", "--text COLUMN"),
     ("gap.jsonl", b'{"text": "a", "label": "x"}\n{"text": "b"}\n', "line 2: no `label`", "label"),
     ("half.jsonl", b'{"text": "\\ud800", "label": "x"}\n', "line 1: `text` holds half", "delete"),
+    (
+        "half an id.jsonl",
+        b'{"id": "\\ud800", "text": "a", "label": "x"}\n',
+        "line 1: `id` holds half",
+        "delete",
+    ),
     ("figure.jsonl", b'{"text": 5, "label": "x"}\n', "`text` holds 5 (int)", "--text COLUMN"),
     ("many.jsonl", b'{"text": "a", "label": ["x"]}\n', "the label is ['x']", "--label COLUMN"),
     ("null.jsonl", b'{"text": "a", "label": null}\n', "line 1: the label is empty", "delete"),

@@ -20,6 +20,7 @@ from sklearn.utils import get_tags
 from command import sentences
 from selftrain import SelfTrainingClassifier
 from selftrain.errors import ConfigError, DataError, ModelError, RunError
+from selftrain.estimator import examples_of
 from selftrain.runs import read_manifest
 
 TEXTS, LABELS = map(list, zip(*sentences(8), strict=True))
@@ -367,3 +368,8 @@ def test_a_model_without_facts_has_string_labels(
     fitted.model_.save(tmp_path / "model")
     loaded = SelfTrainingClassifier.load(tmp_path / "model", backbone=fitted.backbone)
     assert list(loaded.predict(NEW)) == list(fitted.predict(NEW))
+
+
+def test_half_a_character_is_no_text() -> None:
+    with pytest.raises(DataError, match="text 2 holds half a character"):
+        examples_of(["a film", ("yes", "\ud800")])

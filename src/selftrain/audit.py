@@ -138,7 +138,7 @@ def _close(file: IO[bytes]) -> None:
 
 
 def _name(uid: str) -> bytes:
-    # An id column may hold any string that Python can, half a surrogate pair included.
+    # An example made by hand may be named by any string, half a surrogate pair included.
     return uid.encode("utf-8", "surrogatepass")
 
 

@@ -120,6 +120,11 @@ def label_cell(rows: Records, number: int, row: Row, column: str) -> str:
     return _whole(rows, number, column, label)
 
 
+def id_cell(rows: Records, number: int, row: Row, column: str) -> str:
+    """The id in a cell, as a string; none at all is an empty one."""
+    return _whole(rows, number, column, name_of(row.get(column)))
+
+
 def name_of(value: object) -> str:
     """A label or an id as a string: 1.0, which tables make of 1 beside a gap, is 1 again."""
     if missing(value):

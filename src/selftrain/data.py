@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from selftrain.columns import (
+    id_cell,
     id_column,
     label_cell,
     label_column,
-    name_of,
     stray_label_column,
     text_cell,
     text_columns,
@@ -208,7 +208,7 @@ class _Reader:
     def example(self, number: int, row: Row) -> Example:
         text = text_cell(self.rows, number, row, self.text)
         pair = None if self.pair is None else text_cell(self.rows, number, row, self.pair)
-        named = "" if self.id is None else name_of(row.get(self.id))
+        named = "" if self.id is None else id_cell(self.rows, number, row, self.id)
         return Example(named or uid_of(text, pair), text, pair)
 
 

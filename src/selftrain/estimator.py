@@ -241,6 +241,12 @@ def example_of(number: int, row: object) -> Example:
             'fit(["a fine film", …], labels)',
         )
     plain = tuple(map(str, sides))  # numpy has a kind of string of its own
+    try:
+        "".join(plain).encode()
+    except UnicodeEncodeError:
+        raise DataError(
+            f"text {number} holds half a character: {row!a:.40}", "leave it out"
+        ) from None
     return Example(uid_of(*plain), *plain)
 
 

@@ -24,7 +24,7 @@ def child(seed: int, *names: str | int) -> int:
 
 def uniform(seed: int, uid: str) -> float:
     """A number strictly between 0 and 1 that belongs to this seed and this example."""
-    # An id column may hold any string that Python can, half a surrogate pair included.
+    # An example made by hand may be named by any string, half a surrogate pair included.
     name = f"{seed}/{uid}".encode("utf-8", "surrogatepass")
     digest = hashlib.blake2b(name, digest_size=8).digest()
     # 52 bits and the half make 53, all a double holds: with one more, the largest would round to 1.

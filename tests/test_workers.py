@@ -14,6 +14,7 @@ import pytest
 from filelock import FileLock
 
 from by_hand import MACHINE, METHOD
+from cells import CELL
 from command import selftrain as command
 from command import sentences
 from selftrain import results, tasksets, workers
@@ -21,7 +22,7 @@ from selftrain.bench import Bench, Grid
 from selftrain.errors import ConfigError, RunError
 from selftrain.method import digest
 from selftrain.workers import optuna_groups, ray_groups
-from test_bench import LINE, write_grid
+from test_bench import write_grid
 
 TESTS = str(Path(__file__).parent)
 LABELS = {"good": "positive", "bad": "negative"}
@@ -154,6 +155,21 @@ def test_a_group_stopped_by_an_error_is_taken_up(made, storage, monkeypatch):
     assert list(optuna_groups(here, storage)) == []
 
 
+def test_a_group_that_fails_ends_no_worker(made, storage, monkeypatch):
+    here, whole = made(methods={}), Bench.cell
+
+    def broken(self, group, *rest):
+        if group.seed == 21:
+            raise RunError("its folder is damaged")
+        return whole(self, group, *rest)
+
+    monkeypatch.setattr(Bench, "cell", broken)
+    with pytest.raises(RunError, match="its folder is damaged"):
+        list(optuna_groups(here, storage))
+    assert [group.seed for group, _ in here.missing()] == [21]
+    assert len(lines(here)) == 2
+
+
 def test_a_run_that_another_process_writes_is_left_to_it(made, storage):
     here = made(seeds=(12,), methods={"ft": FT})
     (group,) = here.grid.groups()
@@ -206,17 +222,17 @@ def test_a_bench_travels_without_its_listeners(made):
 def test_lines_of_several_writers_are_all_there(tmp_path):
     path = tmp_path / "cells.jsonl"
     with ThreadPoolExecutor(4) as writers:
-        list(writers.map(lambda seed: results.append(path, replace(LINE, seed=seed)), range(100)))
+        list(writers.map(lambda seed: results.append(path, replace(CELL, seed=seed)), range(100)))
     assert sorted(result.seed for result in results.read(path)) == list(range(100))
 
 
 def test_half_a_line_that_is_being_written_is_not_taken_off(tmp_path):
     path = tmp_path / "cells.jsonl"
-    whole = json.dumps(asdict(LINE)) + "\n"
+    whole = json.dumps(asdict(CELL)) + "\n"
     with ThreadPoolExecutor(1) as other:
         with FileLock(f"{path}.lock"):
             path.write_text(whole[:20])
-            later = other.submit(results.append, path, replace(LINE, seed=21))
+            later = other.submit(results.append, path, replace(CELL, seed=21))
             assert not wait([later], timeout=0.3).done
             path.write_text(whole)
         later.result(timeout=60)

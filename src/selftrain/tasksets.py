@@ -66,22 +66,26 @@ def by_hash(rows: list[Labeled]) -> list[Labeled]:
 def fingerprint(data: Path, task: Task) -> str:
     """A hash of a task's files: other rows, even in another order only, give another."""
     whole = hashlib.sha256()
-    for part in ("train", "test"):
-        with find(data / task.name, part).open("rb") as file:
+    for path in filter(None, (_file(data / task.name, part) for part in ("train", "test"))):
+        with path.open("rb") as file:
             whole.update(hashlib.file_digest(file, "sha256").digest())
     return whole.hexdigest()
 
 
 def find(folder: Path, part: str) -> Path:
     """The file of a part, train or test, whatever its format."""
-    paths = [folder / f"{part}{ending}" for ending in ENDINGS]
-    for path in paths:
-        if path.is_file():
-            return path
-    raise DataError(
-        f"{folder} has no {part} file",
-        f"a task is a folder with train and test: {folder.name}/{part}.jsonl",
-    )
+    path = _file(folder, part)
+    if path is None:
+        raise DataError(
+            f"{folder} has no {part} file",
+            f"a task is a folder with train and test: {folder.name}/{part}.jsonl",
+        )
+    return path
+
+
+def _file(folder: Path, part: str) -> Path | None:
+    paths = (folder / f"{part}{ending}" for ending in ENDINGS)
+    return next((path for path in paths if path.is_file()), None)
 
 
 def _read(folder: Path, part: str, task: Task) -> list[Labeled]:

@@ -46,18 +46,23 @@ def optuna_groups(bench: Bench, storage: str, name: str | None = None) -> Iterat
     """Compute the groups that no other worker with the same storage has taken.
 
     Every worker is started with the same command. The cells of a group are handed on when it is
-    done. The group of a killed worker is taken up after ``GRACE`` seconds.
+    done. The group of a killed worker is taken up after ``GRACE`` seconds. A group with a cell that
+    fails is left for another time; the error is raised when there is nothing else to do.
     """
     optuna = brought("optuna", "sweep")
     groups = list(bench.grid.groups())
     found: list[Result] = []
+    failed: list[SelftrainError] = []
 
     def take(trial: Trial) -> float:
         place = trial.suggest_categorical(GROUP, range(len(groups)))
         if has_other(trial, place):
             raise optuna.TrialPruned("another worker has it")
-        for result in bench.run([groups[place]]):
-            found.append(result)
+        try:
+            found.extend(bench.run([groups[place]]))
+        except SelftrainError as error:
+            failed.append(error)
+            raise
         if groups[place] in waiting(bench):
             raise optuna.TrialPruned("some of its cells are left to another process")
         return float(len(found))
@@ -75,11 +80,13 @@ def optuna_groups(bench: Bench, storage: str, name: str | None = None) -> Iterat
         take_up(study, lambda trial: groups[trial.params.get(GROUP, 0)] in missing)
         study.sampler = sampler
         while left(study, len(groups)) or freed(study):
-            study.optimize(take, n_trials=1)
+            study.optimize(take, n_trials=1, catch=(SelftrainError,))
             yield from found
             found.clear()
         if others := count(study, "RUNNING"):
             bench.say(f"{others} of {len(groups)} groups are with other workers")
+        if failed:
+            raise failed[0]
 
 
 def mark(bench: Bench) -> str:
@@ -140,7 +147,8 @@ def ray_groups(bench: Bench, address: str) -> Iterator[Result]:
     """Compute the groups on a Ray cluster; the cells of a group are handed on when it is done.
 
     ``address`` is ``local`` for one made here, ``auto`` for the one running here, or that of its
-    head. Every machine has to see the folders of data and results under the same path.
+    head. Every machine has to see the folders of data and results under the same path. What fails
+    in a group is raised when the others are done.
     """
     ray = brought("ray", "cluster")
     todo = waiting(bench)
@@ -153,14 +161,17 @@ def ray_groups(bench: Bench, address: str) -> Iterator[Result]:
         task = ray.remote(num_cpus=bench.on.threads or 1, num_gpus=cards)(computed)
         there = portable(bench)
         going = [task.remote(there, group) for group in bench.grid.groups() if group in todo]
+        failed: list[SelftrainError] = []
         while going:
             done, going = ray.wait(going)
             try:
                 yield from ray.get(done[0])
             except ray.exceptions.RayTaskError as error:
-                if isinstance(error.cause, SelftrainError):
-                    raise error.cause from None
-                raise
+                if not isinstance(error.cause, SelftrainError):
+                    raise
+                failed.append(error.cause)
+        if failed:
+            raise failed[0]
     finally:
         ray.shutdown()
 

@@ -1,64 +1,107 @@
 """The first tables, from cells: UPET with an adapter, its teacher, its rounds and the references.
 
     selftrain bench DATA -o runs/paper --grid benchmarks/paper/first.toml
-    python benchmarks/first_tables.py runs/paper/cells.jsonl
+    python benchmarks/first_tables.py runs/paper/cells.jsonl > docs/first-tables.md
 
-One table for each task and student, with every seed: the teacher and the rounds are those of one
-run, so a round can be laid beside the teacher it began with.
+A summary, which the README shows, then one table for each task and student with every seed: the
+teacher and the rounds are those of one run, so a round can be laid beside its own teacher.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
 
+import lines
+from cuts import SEEDS
+
 from selftrain import results
+from selftrain.metrics import spread
 from selftrain.report import markdown
 from selftrain.results import Result
 
-REFERENCES = {"majority": "majority", "frozen-lr": "frozen encoder + logistic regression"}
-STUDENTS = ("upet-head-adapter", "upet-prompt-adapter")
+MAJORITY, FROZEN = "majority", "frozen-lr"
+NAMES = {MAJORITY: "majority", FROZEN: "frozen encoder + logistic regression"}
+HEAD = (
+    *("task", "read by", "encoder", "seeds", "regression", "teacher", "1", "2", "3", "kept"),
+    *("over teacher", "over regression"),
+)
+STUDENTS = {"upet-head-adapter": "head", "upet-prompt-adapter": "prompt"}
+Scores = dict[str, dict[int, float | None]]
+"""System → seed → accuracy."""
+ABOUT = """\
+# The first tables
+
+UPET with an adapter (preset `laptop`), 16 labels a class, accuracy in percent on test rows that
+were read once, after every setting was fixed. Teacher and rounds of a column are those of one run;
+the majority class is that of the scored rows. Written by `benchmarks/first_tables.py` from
+`benchmarks/paper/cells.jsonl`.
+"""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("cells", type=Path)
-    parser.add_argument("--on", choices=("test", "design"), default="test")
     options = parser.parse_args()
-    cells = [cell for cell in results.read(options.cells) if cell.on == options.on]
-    places = dict.fromkeys((cell.task, cell.backbone) for cell in cells)
-    for task, backbone in places:
+    cells = [
+        cell for cell in results.read(options.cells) if cell.on == "test" and cell.seed in SEEDS
+    ]
+    groups = list(students(cells))
+    print(ABOUT)
+    lines.show_table(HEAD, [summary(mine, scores) for mine, scores in groups])
+    for mine, scores in groups:
+        first = mine[0]
+        print(f"\n## {first.task}, {STUDENTS[first.method]} on `{first.backbone}`")
+        print(f"\n{first.rows} test rows.\n")
+        print(markdown(scores, sorted((cell.seed for cell in mine), key=SEEDS.index)))
+
+
+def students(cells: Sequence[Result]) -> Iterator[tuple[list[Result], Scores]]:
+    """The cells of each task, backbone and student, with what they are compared with."""
+    for task, backbone in dict.fromkeys((cell.task, cell.backbone) for cell in cells):
         here = [cell for cell in cells if (cell.task, cell.backbone) == (task, backbone)]
         for student in STUDENTS:
-            mine = [cell for cell in here if cell.method == student]
+            mine = [cell for cell in here if cell.method == student and cell.shots == 16]
             if mine:
-                print(table([cell for cell in here if cell.method in REFERENCES], mine), end="\n\n")
+                yield mine, scores_of([cell for cell in here if cell.method in NAMES], mine)
 
 
-def table(references: list[Result], mine: list[Result]) -> str:
-    """The rows of one student, and how often its end is above its teacher and the regression."""
-    seeds = [cell.seed for cell in mine]
-    scores: dict[str, dict[int, float | None]] = {}
+def scores_of(references: Sequence[Result], mine: Sequence[Result]) -> Scores:
+    """The rows of one student's table."""
+    seeds = {cell.seed for cell in mine}
+    scores: Scores = {NAMES[MAJORITY]: {}, NAMES[FROZEN]: {}}
     for cell in references:
         if cell.seed in seeds:
-            scores.setdefault(REFERENCES[cell.method], {})[cell.seed] = cell.accuracy
+            scores[NAMES[cell.method]][cell.seed] = cell.accuracy
     for cell in mine:
         for number, score in enumerate(cell.by_round):
             name = f"round {number}" if number else "teacher"
             scores.setdefault(name, {})[cell.seed] = score
-        scores.setdefault("kept", {})[cell.seed] = cell.accuracy
-    scores["kept"] = scores.pop("kept")  # last, however many rounds each seed has
+    scores["kept"] = {cell.seed: cell.accuracy for cell in mine}
+    return scores
+
+
+def summary(mine: Sequence[Result], scores: Scores) -> list[object]:
+    """One line for a student: means, and by how much its end is above, with how many seeds."""
+    systems = (NAMES[FROZEN], "teacher", "round 1", "round 2", "round 3")
+    means = [mean(scores.get(system, {})) for system in systems]
+    over = [gain(scores["kept"], scores[name]) for name in ("teacher", NAMES[FROZEN])]
     first = mine[0]
-    notes = [
-        f"{first.task}, {first.method} on {first.backbone}, {first.shots} labels a class, "
-        f"preset {first.preset}, {first.rows} {first.on} rows"
-    ]
-    for name in ("teacher", REFERENCES["frozen-lr"]):
-        gains = [cell.accuracy - scores[name][cell.seed] for cell in mine]
-        above = sum(gain > 0 for gain in gains)
-        notes.append(f"kept - {name}: {100 * fmean(gains):+.1f}, above in {above} of {len(gains)}")
-    return "\n".join([*notes, "", markdown(scores, seeds)])
+    kept = f"**{spread([100 * cell.accuracy for cell in mine])}**"
+    where = (first.task, STUDENTS[first.method], f"`{first.backbone}`", len(mine))
+    return [*where, *means, kept, *over]
+
+
+def mean(by_seed: dict[int, float | None]) -> str:
+    there = [100 * score for score in by_seed.values() if score is not None]
+    return f"{fmean(there):.1f}" if there else "–"
+
+
+def gain(end: dict[int, float | None], other: dict[int, float | None]) -> str:
+    gains = [100 * (end[seed] - other[seed]) for seed in end]
+    return f"{fmean(gains):+.1f} ({sum(each > 0 for each in gains)} of {len(gains)})"
 
 
 if __name__ == "__main__":

@@ -62,6 +62,7 @@ def test_only_so_many_rows_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_nothing_is_held_for_a_tokenizer_that_is_gone() -> None:
     tokenizer = Tokenizer()
+    gc.collect()  # those of other tests
     before = len(reading._held)
     reading.once(EXAMPLES, tokenizer, "how", Reader())
     assert len(reading._held) == before + 1

@@ -77,7 +77,7 @@ def test_without_matplotlib_the_way_to_get_it_is_said(command, monkeypatch):
     assert (said.code, said.out) == (1, "")
     assert said.lines == [
         "error: figures are drawn by matplotlib, which is not installed",
-        "hint: pip install 'selftrain[figures]'",
+        "hint: pip install matplotlib",
     ]
 
 

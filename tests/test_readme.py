@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from selftrain import config
 from selftrain.cli import app
+from selftrain.task import Task
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
@@ -27,6 +29,17 @@ def test_every_command_the_readme_shows_is_there() -> None:
 def test_the_python_of_the_readme_is_twelve_lines_and_is_there_once() -> None:
     (code,) = [text for kind, text in BLOCKS if kind == "python"]
     assert len([line for line in code.splitlines() if line]) <= 12
+
+
+def test_every_config_of_the_readme_is_one_that_fit_takes(tmp_path: Path) -> None:
+    files = [text for kind, text in BLOCKS if kind == "toml"]
+    assert len(files) == 2
+    for text in files:
+        (tmp_path / "run.toml").write_text(text, "utf-8")
+        settings = config.read(tmp_path / "run.toml")
+        method = config.method_of(settings.method, settings.preset)
+        assert method != config.method_of({}, settings.preset)
+        Task("any", ("no", "yes")).changed(settings.task)
 
 
 @pytest.mark.slow

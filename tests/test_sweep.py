@@ -226,7 +226,7 @@ def test_without_optuna_it_is_said_how_to_get_it(made, monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(ConfigError, match="optuna is not installed") as error:
         made()
-    assert error.value.hint == "pip install 'selftrain[sweep]'"
+    assert error.value.hint == "pip install optuna"
 
 
 # ── going on ─────────────────────────────────────────────────────────────────────────────────

@@ -16,6 +16,7 @@ step() { # GRID FOLDER CELLS [flags]: what fails is told and passed over, and tr
     cp "$out/$folder/cells.jsonl" "$here/$cells.jsonl"
 }
 
+step first paper cells "$@"
 for seed in 12 21 42; do
     for task in sst2 agnews; do
         step main paper cells --task "$task" --seeds "$seed" "$@"
@@ -31,3 +32,4 @@ done
 step pel paper cells "$@"
 step shots paper cells "$@"
 step pairs pairs pairs "$@"
+step trunk trunk trunk --on design "$@"

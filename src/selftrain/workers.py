@@ -201,7 +201,9 @@ def brought(name: str, extra: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise ConfigError(f"{name} is not installed", f"pip install 'selftrain[{extra}]'") from None
+        raise ConfigError(
+            f"{name} is not installed; the extra `{extra}` has it", f"pip install {name}"
+        ) from None
 
 
 def opened(url: str, *, beats: bool) -> RDBStorage:

@@ -66,7 +66,9 @@ def bench(
             metavar="NAME", help="Once for each: minilm, minilm-mlm, a folder, a hub name."
         ),
     ] = None,
-    seeds: Annotated[str | None, typer.Option(metavar="N,N,…", help="With commas.")] = None,
+    seeds: Annotated[
+        str | None, typer.Option(metavar="N,N,…", help="With commas (12,21,42,87,100).")
+    ] = None,
     shots: Annotated[
         list[str] | None, typer.Option(metavar="N", help="Labels a class, or full; once for each.")
     ] = None,
@@ -76,7 +78,7 @@ def bench(
         typer.Option("--as-published", help="Preset paper, baselines with their published sizes."),
     ] = False,
     rounds: Annotated[
-        int | None, typer.Option(metavar="N", help="Of every method that has any.")
+        int | None, typer.Option(metavar="N", help="At most so many, of every method.")
     ] = None,
     on_rows: Annotated[
         str, typer.Option("--on", help="The rows scored at the end: test or design.")
@@ -113,7 +115,7 @@ def bench(
     ] = None,
     device: options.Device = None,
     threads: options.Threads = None,
-    as_json: options.Json = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the new cells as JSON.")] = False,
 ) -> None:
     """Compare methods on tasks and seeds: each cell a run folder and a line of JSON.
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def demo(
     seeds: Annotated[
-        str | None, typer.Option(metavar="N,N,…", help="One seed or several, with commas.")
+        str | None, typer.Option(metavar="N,N,…", help="One seed or several, with commas (12).")
     ] = None,
     cut: Annotated[
         str, typer.Option(help="movies (positive or negative?) or sources (written where?).")
@@ -52,7 +52,10 @@ def demo(
         bool, typer.Option("--markdown", help="Print Markdown instead of a table.")
     ] = False,
 ) -> None:
-    """See it work: 16 labels a class, a pool of sentences, an honest closing table."""
+    """See it work: 16 labels a class, a pool of sentences, an honest closing table.
+
+    The sentences are fetched through pip, once. A seed takes minutes.
+    """
     from selftrain import config as configs
     from selftrain.data import Columns, Notes
     from selftrain.demo import rows_of

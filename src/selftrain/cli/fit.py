@@ -29,7 +29,9 @@ def fit(
     dev: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Labelled texts to report on by round.", rich_help_panel=DATA
+            metavar="FILE",
+            help="Labelled texts to report on by round; they choose nothing.",
+            rich_help_panel=DATA,
         ),
     ] = None,
     test: Annotated[
@@ -55,12 +57,14 @@ def fit(
     backbone: options.BackboneName = None,
     rounds: Annotated[
         int | None,
-        typer.Option(metavar="R", help="Rounds of self-training.", rich_help_panel=METHOD),
+        typer.Option(
+            metavar="R", help="Rounds of self-training (3; paper: 5).", rich_help_panel=METHOD
+        ),
     ] = None,
     seed: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="Everything random follows from it.", rich_help_panel=METHOD
+            metavar="N", help="Everything random follows from it (12).", rich_help_panel=METHOD
         ),
     ] = None,
     config: options.ConfigFile = None,

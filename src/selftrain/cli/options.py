@@ -36,16 +36,19 @@ IdColumn = Annotated[
 
 MethodName = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="See `selftrain methods`.", rich_help_panel=METHOD),
+    typer.Option(
+        metavar="NAME", help="See `selftrain methods` (upet-head-adapter).", rich_help_panel=METHOD
+    ),
 ]
 PresetName = Annotated[
-    str | None, typer.Option(metavar="NAME", help="laptop or paper.", rich_help_panel=METHOD)
+    str | None,
+    typer.Option(metavar="NAME", help="laptop or paper (laptop).", rich_help_panel=METHOD),
 ]
 BackboneName = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="minilm, minilm-mlm, a folder, or a name on the hub.",
+        help="minilm, minilm-mlm (for prompts), a folder, or a name on the hub.",
         rich_help_panel=METHOD,
     ),
 ]

@@ -38,7 +38,7 @@ def check(paths: Iterable[Path]) -> None:
             raise
         raise ConfigError(
             "figures are drawn by matplotlib, which is not installed",
-            "pip install 'selftrain[figures]'",
+            "pip install matplotlib",
         ) from None
 
 

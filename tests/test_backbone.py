@@ -223,6 +223,62 @@ def test_a_config_that_does_not_fit_is_refused(damage: str, broken: Path) -> Non
         load(broken)
 
 
+def sharded(folder: Path, to: str = "model-00001-of-00001.safetensors") -> None:
+    """The weights as a shard, which an index says are in this file."""
+    weights = folder / "model.safetensors"
+    names = load_file(weights)
+    weights.rename(folder / "model-00001-of-00001.safetensors")
+    index = {"metadata": {}, "weight_map": dict.fromkeys(names, to)}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
+def test_shards_are_read_as_their_index_says(broken: Path) -> None:
+    whole = load(broken)
+    sharded(broken)
+    again = load(broken)
+    assert again.sha256 == whole.sha256
+    assert all(map(torch.equal, again.encoder.parameters(), whole.encoder.parameters()))
+
+
+@pytest.mark.parametrize("to", ["weights.bin", "../other.safetensors", "/etc/hostname", 5])
+def test_an_index_that_leads_elsewhere_is_refused(to: str, broken: Path) -> None:
+    sharded(broken, to)
+    with pytest.raises(ModelError, match="its index names other files"):
+        load(broken)
+
+
+@pytest.mark.parametrize("index", [None, "{", "[]", '{"weight_map": []}'])
+def test_shards_without_a_sound_index_are_refused(index: str | None, broken: Path) -> None:
+    sharded(broken)
+    path = broken / "model.safetensors.index.json"
+    path.unlink() if index is None else path.write_text(index)
+    with pytest.raises(ModelError, match="its index of shards"):
+        load(broken)
+
+
+@pytest.mark.parametrize(
+    ("file", "entry"),
+    [
+        ("adapter_config.json", {}),
+        ("adapter_model.bin", {}),
+        ("shard-00000-model-00001-of-00001.safetensors", {}),
+        (None, {"transformers_weights": "other.safetensors"}),
+        (None, {"quantization_config": {"quant_method": "bitsandbytes"}}),
+        (None, {"attn_implementation": "kernels-community/flash-attn"}),
+        (None, {"_attn_implementation": "someone/kernel"}),
+    ],
+)
+def test_what_would_lead_to_other_weights_or_to_code_is_refused(
+    file: str | None, entry: dict[str, object], broken: Path
+) -> None:
+    if file is not None:
+        (broken / file).write_bytes(b"{}")
+    config = broken / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | entry))
+    with pytest.raises(ModelError, match="is no plain checkpoint"):
+        load(broken)
+
+
 @pytest.mark.parametrize("damage", ["{}", '{"version": "1.0", ', "[]"])
 def test_a_damaged_tokenizer_is_refused(damage: str, broken: Path) -> None:
     (broken / "tokenizer.json").write_text(damage)

@@ -216,6 +216,16 @@ def test_the_cache_is_where_the_platform_keeps_caches(platform, names, expected,
     assert demo.cache_folder().as_posix() == expected
 
 
+def test_no_file_of_the_users_is_run_for_pip(tmp_path, monkeypatch):
+    (tmp_path / "pip.py").write_text("open('was-run', 'w')")
+    (tmp_path / "into").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    with pytest.raises(DataError):
+        demo._download(tmp_path / "into", "0" * 64)
+    assert not (tmp_path / "was-run").exists()
+
+
 # ── cutting ──
 
 

@@ -31,6 +31,7 @@ FALLBACK_DROPOUT = 0.1
 DOWNLOADS = ("*.safetensors", "*.json", "*.txt", "*.model")
 """What is fetched from the hub: weights, and what tokenizers need. No pickle, no code."""
 LOCAL = {"local_files_only": True, "trust_remote_code": False}
+LARGEST_JSON = 64 * 2**20  # bytes of a config, or of an index of shards
 
 Tree = TypeVar("Tree", bound=nn.Module)
 
@@ -202,6 +203,7 @@ def _download(name: str, revision: str | None) -> tuple[Path, str | None]:
 def _from_folder(name: str, folder: Path, revision: str | None) -> Backbone:
     weights = _weights(name, folder)
     try:
+        _check_plain(name, folder)
         config = AutoConfig.from_pretrained(folder, **LOCAL)
         family = _family(name, config)
         _choose_layout(config, family, weights)
@@ -215,7 +217,7 @@ def _from_folder(name: str, folder: Path, revision: str | None) -> Backbone:
                 output_loading_info=True,
                 **LOCAL,
             )
-    except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
+    except (OSError, ValueError, RuntimeError, LookupError, TypeError, SafetensorError) as error:
         raise _damaged(name, str(error)) from error
     return Backbone(
         name=name,
@@ -231,14 +233,24 @@ def _from_folder(name: str, folder: Path, revision: str | None) -> Backbone:
 
 
 def _weights(name: str, folder: Path) -> list[Path]:
+    """The files that transformers will read: those that are hashed, and no others."""
     if not (folder / "config.json").is_file():
         raise ModelError(
             f"backbone folder `{name}` has no config.json",
             "point at a folder written by save_pretrained",
         )
-    weights = sorted(folder.glob("model*.safetensors"))
-    if weights:
-        return weights
+    single = folder / "model.safetensors"
+    if single.is_file():
+        return [single]
+    shards = sorted(folder.glob("model-*.safetensors"))
+    if shards:
+        try:
+            listed = {*_json(folder / "model.safetensors.index.json")["weight_map"].values()}
+        except (OSError, ValueError, LookupError, AttributeError, TypeError) as error:
+            raise _damaged(name, f"its index of shards: {error}") from error
+        if listed != {path.name for path in shards}:
+            raise _damaged(name, "its index names other files than its shards")
+        return shards
     if any(folder.glob("*.bin")):
         raise ModelError(
             f"backbone `{name}` has its weights as a pickle (.bin), which can run code when read; "
@@ -249,6 +261,28 @@ def _weights(name: str, folder: Path) -> list[Path]:
     raise ModelError(
         f"backbone `{name}` has no model.safetensors", "copy the folder again, or use minilm"
     )
+
+
+def _check_plain(name: str, folder: Path) -> None:
+    """Raise where a checkpoint would lead transformers to other weights, or to code."""
+    config = _json(folder / "config.json")
+    if not isinstance(config, dict):
+        raise ValueError("config.json is no table")
+    attention = config.get("attn_implementation", config.get("_attn_implementation"))
+    strange = [path.name for kind in ("adapter_*", "shard-*") for path in folder.glob(kind)]
+    strange += [key for key in ("transformers_weights", "quantization_config") if key in config]
+    strange += [] if attention in (None, "sdpa", "eager") else ["attn_implementation"]
+    if strange:
+        raise ModelError(
+            f"backbone `{name}` is no plain checkpoint: it has `{strange[0]}`",
+            "AutoModelForMaskedLM.from_pretrained(...).save_pretrained(FOLDER) where you trust it",
+        )
+
+
+def _json(path: Path) -> Any:
+    if path.stat().st_size > LARGEST_JSON:
+        raise ValueError(f"{path.name} has more than {LARGEST_JSON:,} bytes")
+    return json.loads(path.read_text("utf-8"))
 
 
 def _tokenizer(folder: Path, words: int) -> Any:

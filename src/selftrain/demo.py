@@ -144,7 +144,8 @@ def fetch(cache: Path | None = None, *, sha256: str = SHA256) -> Path:
 def _download(into: Path, sha256: str) -> Path:
     wanted = into / "requirements.txt"
     wanted.write_text(f"vaderSentiment==3.3.2 --hash=sha256:{sha256}\n", encoding="utf-8")
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input"]
+    # -P: a file named pip.py where the user happens to stand is not ours to run.
+    pip = [sys.executable, "-P", "-m", "pip", "--disable-pip-version-check", "--no-input"]
     patience = ["--timeout", "15", "--retries", "2"]
     what = ["--no-deps", "--no-binary", "vaderSentiment", "--require-hashes", "-r", str(wanted)]
     try:

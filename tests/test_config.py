@@ -49,6 +49,13 @@ def test_the_example_in_the_docstring_is_a_config(tmp_path: Path) -> None:
         ("columns = { lable = 'x' }", "columns: unknown entry `lable`", "`label`"),
         ("columns = { text = 3 }", "`columns.text` is 3", 'text = "COLUMN"'),
         ("seed: 3", "is not TOML", "quotes"),
+        ("shots = " + "[" * 10_000, "is not TOML: maximum recursion", "quotes"),
+        ("shots = " + "[" * 33 + "]" * 33, "is not TOML: more than 32 tables or lists", "quotes"),
+        (f"method{'.a' * 33} = 1", "is not TOML: more than 32 tables or lists", "quotes"),
+        ("seed = 1" + "0" * 5_000, "is not TOML: Exceeds the limit", "quotes"),
+        ("seed = 0x" + "f" * 5_000, "is not TOML: a whole number of more than 64", "quotes"),
+        ("method.pools = [1, 9223372036854775808]", "more than 64 bits", "quotes"),
+        ("# " + "x" * 2**20, "is not TOML: it has more than 1,048,576 bytes", "quotes"),
     ],
 )
 def test_an_entry_nobody_reads_or_of_another_kind_is_an_error(
@@ -56,6 +63,7 @@ def test_an_entry_nobody_reads_or_of_another_kind_is_an_error(
 ) -> None:
     with pytest.raises(ConfigError) as caught:
         config.read(written(tmp_path, text))
+    assert len(caught.value.message) < 500
     assert problem in caught.value.message
     assert hint in str(caught.value.hint)
 

@@ -331,10 +331,90 @@ def test_bad_memory_is_told_by_its_row(source, message):
 def test_a_field_without_end_is_a_quote_left_open(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "FIELD_LIMIT", 1000)
     path = tmp_path / "open.csv"
-    path.write_bytes(b'text,label\n"a' + b"b\n" * 2000)
-    with pytest.raises(DataError, match="line 2: not valid CSV: field larger") as error:
-        read_labelled(path, notes=Notes())
-    assert "close every quote" in told(error)[1]
+    for open_end in (b"b\n", b'b\n","'):  # one field without end, or one after the other
+        path.write_bytes(b'text,label\n"a' + open_end * 2000)
+        with pytest.raises(DataError, match="line 2: not valid CSV: a record of more") as error:
+            read_labelled(path, notes=Notes())
+        assert "close every quote" in told(error)[1]
+    path.write_bytes(b"text,label\n" + b"a,x\n" * 2000)
+    assert len(read_labelled(path, notes=Notes())) == 2000, "short records, however many"
+
+
+# ── a small file that is large inside ──
+
+
+def test_the_names_of_a_wide_file_are_compared_at_once(tmp_path):
+    """Each with each would take minutes."""
+    path = tmp_path / "wide.csv"
+    path.write_bytes(as_csv([{"text": "a"} | dict.fromkeys(map(str, range(200_000)), "")]))
+    assert list(read_unlabelled(path, notes=Notes())) == examples(["a"])
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_line_or_cell_without_end_is_refused_by_its_number(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "FIELD_LIMIT", 1000)
+    rows = [{"text": "b" * 900, "label": "x"}, {"text": "a" * 1001, "label": "x"}]
+    (tmp_path / name).write_bytes(FORMATS[name](rows))
+    with pytest.raises(DataError, match=r"(line|row) [23]: .*more than 1,000 bytes") as error:
+        read_labelled(tmp_path / name, notes=Notes())
+    assert "cut the text" in told(error)[1]
+    (tmp_path / name).write_bytes(FORMATS[name](rows[:1]))
+    assert len(read_labelled(tmp_path / name, notes=Notes())) == 1
+
+
+def test_of_a_line_without_end_only_its_start_is_in_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "FIELD_LIMIT", 2**20)
+    path = tmp_path / "long.jsonl.gz"
+    path.write_bytes(gzip.compress(b"a" * 2**25))
+    tracemalloc.start()
+    with pytest.raises(DataError, match="line 1: more than"):
+        read_unlabelled(path, notes=Notes())
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2**23
+
+
+def test_a_text_repeated_in_parquet_takes_its_room_once(tmp_path):
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"text": ["a" * 2**16] * 1000, "more": [["b" * 2**16]] * 1000}), path)
+    before = pa.total_allocated_bytes()
+    held = [pa.total_allocated_bytes() - before for _ in files.records(path)]
+    assert len(held) == 1000
+    assert max(held) < 2**21, "repeated, they have 32 MB in each batch"
+
+
+def test_a_column_that_is_not_used_may_hold_anything(tmp_path):
+    path = tmp_path / "rows.parquet"
+    far = pa.array([2**62], pa.timestamp("us"))
+    pq.write_table(pa.table({"text": ["a"], "when": far}), path)
+    assert list(read_unlabelled(path, notes=Notes())) == examples(["a"])
+    with pytest.raises(DataError, match="row 1: `when` cannot be read: ") as error:
+        read_unlabelled(path, Columns(id="when"), notes=Notes())
+    assert told(error)[1]
+
+
+def test_a_parquet_text_that_is_none_is_one_line_and_a_hint(tmp_path):
+    path = tmp_path / "rows.parquet"
+    path.write_bytes(as_parquet([{"text": "half a \u00e9"}]).replace(b"a \xc3\xa9", b"a \xc3\x28"))
+    with pytest.raises(DataError, match="row 1: `text` cannot be read: 'utf-8' codec") as error:
+        read_unlabelled(path, notes=Notes())
+    assert told(error)[1]
+
+
+def test_no_kind_of_parquet_column_is_lost(tmp_path):
+    path = tmp_path / "rows.parquet"
+    texts = pa.array(["a", None, "c"])
+    kinds = {
+        "text": texts,
+        "large": texts.cast(pa.large_string()),
+        "category": texts.dictionary_encode(),
+        "number": pa.array([1, None, 3]),
+        "list": pa.array([["x", "y"], None, []]),
+        "struct": pa.array([{"x": "y"}, None, {"x": None}]),
+    }
+    pq.write_table(pa.table(kinds), path, row_group_size=2)
+    found = [(number, dict(row)) for number, row in files.records(path)]
+    assert found == list(enumerate(pa.table(kinds).to_pylist(), 1))
 
 
 # ── the pool ──
@@ -344,6 +424,19 @@ def test_a_field_without_end_is_a_quote_left_open(tmp_path, monkeypatch):
 def either_way(request, monkeypatch):
     """A pool held in memory and one read from its source each time behave alike."""
     monkeypatch.setattr(data, "HELD", 10**6 if request.param == "held" else 0)
+
+
+def test_long_texts_are_not_held_however_few_they_are(tmp_path, monkeypatch):
+    monkeypatch.setattr(data, "HELD_CHARACTERS", 100)
+    for length, held in ((10, True), (40, False)):
+        path = tmp_path / "pool.csv"
+        path.write_bytes(
+            as_csv([{"id": n, "text": letter * length} for n, letter in enumerate("abc")])
+        )
+        pool = read_unlabelled(path, notes=Notes())
+        assert pool.sifted == held
+        assert [row.text for row in pool] == [letter * length for letter in "abc"]
+        assert len(pool) == 3
 
 
 @pytest.mark.usefixtures("either_way")
@@ -504,6 +597,12 @@ def test_labels_of_a_test_set_must_be_known():
     check_labels(gold(*TWO), {"pos", "neg"}, "test")
     with pytest.raises(DataError, match="label `neg` in test was never seen in training"):
         check_labels(gold(*TWO), {"pos"}, "test")
+
+
+@pytest.mark.parametrize("start", "=+-@＝＋－＠\t\r\n")
+def test_no_cell_starts_like_a_formula(start):
+    assert files.harmless(f"{start}HYPERLINK()") == f"'{start}HYPERLINK()"
+    assert files.harmless(f"a{start}") == f"a{start}"
 
 
 def test_examples_have_no_place_for_a_label():

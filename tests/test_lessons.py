@@ -13,6 +13,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+import small_run
 from damage import moved_behind_a_link, refusal, relisted, swapped
 from selftrain import lessons
 from selftrain.backbone import Backbone
@@ -90,6 +91,25 @@ def relessoned(folder: Path, **column: list[Any]) -> None:
     relisted(folder, **{"lesson.parquet": sha256(path)})
 
 
+def repacked(folder: Path, codec: str) -> str:
+    """Put round 1's own lesson into the folder again, packed in another way."""
+    path = folder / "rounds/1/lesson.parquet"
+    table = pyarrow.parquet.read_table(path)
+    pyarrow.parquet.write_table(table, path, compression=codec)
+    return sha256(path)
+
+
+def belittled(path: Path) -> None:
+    """Let a lesson of one group say that it has 100 bytes unpacked."""
+    about = pyarrow.parquet.read_metadata(path).row_group(0)
+    size = 2 * about.total_byte_size  # a whole number in a footer: twice, by 7 bits, the low first
+    true = bytes(size >> at & 127 | 128 for at in range(0, size.bit_length(), 7))
+    true = true[:-1] + bytes([true[-1] & 127])
+    small = bytes([200, 129]).ljust(len(true) - 1, b"\x80") + b"\0"
+    path.write_bytes(path.read_bytes().replace(true, small))
+    assert pyarrow.parquet.read_metadata(path).row_group(0).total_byte_size == 100
+
+
 def other_columns(folder: Path) -> tuple[Path, bytes]:
     pyarrow.parquet.write_table(pyarrow.table({"text": ["a"]}), folder / "other")
     return folder / "rounds/1/lesson.parquet", (folder / "other").read_bytes()
@@ -136,6 +156,10 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "lesson with other columns": (
         lambda f: relisted(f, **{"lesson.parquet": swapped(*other_columns(f))}),
         "lesson.parquet has the columns ['text']",
+    ),
+    "lesson packed as no round packs it": (
+        lambda f: relisted(f, **{"lesson.parquet": repacked(f, "zstd")}),
+        "lesson.parquet is packed with ZSTD",
     ),
     "lesson with a text that is none": (
         lambda f: relisted(f, **{"lesson.parquet": swapped(*torn_text(f))}),
@@ -213,6 +237,32 @@ def test_of_a_long_lesson_no_group_may_be_too_large_to_unpack(
     monkeypatch.setattr(lessons, "LARGEST_TABLE", largest - 1)
     with pytest.raises(RunError, match=f"has {largest:,} bytes unpacked"):
         Run.start(folder, manifest).done(backbone)
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [(100_000, r"has 14\d,\d+ bytes packed"), (2_000_000, "has ids of 3,000,0")],
+)
+def test_what_a_lesson_says_of_its_size_is_not_believed(
+    limit: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the smaller limit it is refused as it is packed, by the larger one as it is read."""
+    path = tmp_path / "lesson.parquet"
+    lines = [Judged("x" * 3_000_000, "good", 0.5, 0.5, 0.5, "easy")]
+    lessons.write_lesson(path, Lesson(gold=(), audit=tuple(lines)))
+    belittled(path)
+    monkeypatch.setattr(lessons, "LARGEST_TABLE", limit)
+    with pytest.raises(RunError, match=said):
+        lessons.read_lesson(path, ["good"])
+    monkeypatch.setattr(lessons, "LARGEST_TABLE", 4_000_000)
+    assert lessons.read_lesson(path, ["good"]) == tuple(lines)
+
+
+@pytest.mark.parametrize("codec", ["none", "snappy"])
+def test_a_lesson_may_be_packed_or_not(codec: str, folder: Path, rounds: list[Round]) -> None:
+    repacked(folder, codec)
+    read = lessons.read_lesson(folder / "rounds/1/lesson.parquet", small_run.TASK.labels)
+    assert read == rounds[1].lesson.audit
 
 
 def test_a_text_repeated_in_a_lesson_takes_its_room_once(

@@ -50,6 +50,20 @@ def test_another_way_tokenizer_or_second_text_is_read_anew() -> None:
     assert read.seen == ["film 0"] * 4
 
 
+def test_texts_are_told_apart_also_where_one_holds_what_parts_a_pair() -> None:
+    tokenizer, read = Tokenizer(), Reader()
+    alike = [("a\x1fb", None), ("a", "b"), ("a\x1fb", "c"), ("a", "b\x1fc"), ("a", None), ("a", "")]
+    reading.once([Example("", *sides) for sides in alike], tokenizer, "how", read)
+    assert read.seen == [text for text, _ in alike]
+
+
+def test_what_is_held_of_a_text_does_not_grow_with_it() -> None:
+    tokenizer = Tokenizer()
+    long = Example("0", "word " * 10_000, "more " * 10_000)
+    reading.once([long], tokenizer, "how", lambda _: [Row((1, 2))])
+    assert len(repr(reading._held[tokenizer])) < 200
+
+
 def test_only_so_many_rows_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "HELD", 3)
     tokenizer, read = Tokenizer(), Reader()

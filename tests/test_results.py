@@ -34,6 +34,23 @@ def test_half_a_line_is_no_line_and_the_next_one_is_whole(tmp_path):
     assert [result.seed for result in results.read(path)] == [12, 21]
 
 
+def test_a_line_that_lacks_only_its_break_is_a_line(tmp_path):
+    path = tmp_path / "cells.jsonl"
+    for seed in (12, 13):
+        results.append(path, replace(CELL, seed=seed))
+    path.write_bytes(path.read_bytes().removesuffix(b"\n"))
+    assert [result.seed for result in results.read(path)] == [12, 13]
+    results.append(path, replace(CELL, seed=21))
+    assert [result.seed for result in results.read(path)] == [12, 13, 21]
+    assert path.read_bytes().count(b"\n") == 3
+
+
+def test_a_strange_last_line_is_no_half_line(tmp_path):
+    (tmp_path / "cells.jsonl").write_bytes(b'{"format": 2}')
+    with pytest.raises(results.DataError, match="line 1"):
+        results.read(tmp_path / "cells.jsonl")
+
+
 @pytest.mark.parametrize(
     ("change", "named"),
     [
@@ -42,6 +59,11 @@ def test_half_a_line_is_no_line_and_the_next_one_is_whole(tmp_path):
         ({"format": 2}, "format"),
         ({"shots": 0}, "shots"),
         ({"rows": -1}, "rows"),
+        ({"rows": 10**400}, "rows"),
+        ({"shots": 10**400}, "shots"),
+        ({"tuned": [10**400]}, "tuned.0"),
+        ({"total": 2**53 + 1}, "total"),
+        ({"kept": -1}, "kept"),
     ],
 )
 def test_a_line_of_a_stranger_is_checked(tmp_path, change, named):

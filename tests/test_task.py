@@ -71,7 +71,9 @@ def test_a_task_comes_from_a_file_of_ones_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("name = ", "cannot be read"),
+        ("name = ", "is not TOML"),
+        ("name = " + "[" * 10_000, "is not TOML"),
+        ("max_length = 1" + "0" * 5_000, "is not TOML"),
         ('name = "x"\nlabels = ["a", "b"]\ntemplat = "{mask}"', "unknown key `templat`"),
         ('name = "x"\nlabels = "ab"', "`labels`"),
         ('name = "x"', "`labels`"),
@@ -85,6 +87,22 @@ def test_a_file_that_says_something_else_is_an_error(
     path.write_text(text)
     with pytest.raises(ConfigError, match=problem):
         find(path)
+
+
+def test_a_class_too_many_is_found_among_many_at_once() -> None:
+    """One comparison of each with each would take hours."""
+    many = [str(number) for number in range(300_000)]
+    assert len(Task("many", tuple(many)).labels) == 300_000
+    with pytest.raises(ConfigError, match="each class once"):
+        Task("many", (*many, "7"))
+
+
+@pytest.mark.parametrize("kind", ["a text for a name", "a folder"])
+def test_what_cannot_be_opened_is_no_task(kind: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        find(tmp_path if kind == "a folder" else "so long a text is no name " * 50)
+    assert len(caught.value.message) < 200
+    assert "agnews, cb, mnli" in (caught.value.hint or "")
 
 
 def test_an_unknown_task_names_the_known_ones() -> None:

@@ -22,14 +22,13 @@ how = "topk"
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from selftrain.errors import ConfigError
-from selftrain.files import closest
+from selftrain.files import closest, read_tables
 
 if TYPE_CHECKING:
     from selftrain.method import Method
@@ -103,12 +102,7 @@ def read(path: Path | None) -> Config:
 
 def read_toml(path: Path, flag: str, *, hint: str) -> dict[str, Any]:
     """The tables of a file that was given with a flag; the hint is a line as it should look."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}", f"{flag} FILE.toml") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not TOML: {error}", hint) from None
+    return read_tables(path, unread=f"{flag} FILE.toml", wrong=hint)
 
 
 def check_name(name: str, known: Collection[str], where: str) -> None:

@@ -226,6 +226,8 @@ def _check_ids(found: Iterable[Example], name: str) -> None:
 
 HELD = 100_000
 """Rows of a pool kept in memory; a longer one is read from its source again each time."""
+HELD_CHARACTERS = 2**28
+"""Characters of all those rows together: a few long texts fill the memory of many short ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,11 +254,12 @@ class Pool:
 def sift(source: Iterable[Example], apart: frozenset[str] = frozenset(), *, notes: Notes) -> Pool:
     """Go through a source once: count what it holds, note what is dropped, keep it if short."""
     held: list[Example] = []
-    size = 0
+    size, room = 0, HELD_CHARACTERS
     for size, example in enumerate(_sift(source, apart, notes), 1):
-        if size <= HELD:
+        room -= len(example.uid) + len(example.text) + len(example.pair or "")
+        if size <= HELD and room >= 0:
             held.append(example)
-    if size > HELD:
+    if len(held) < size:
         return Pool(source, size, apart)
     return Pool(tuple(held), size, apart, sifted=True)
 

@@ -2,7 +2,10 @@
 
 Every source becomes ``Records``: it has a name for error messages, its columns are known, and it
 can be gone through again from the start, so a file larger than memory and a list of strings take
-the same road. Text files are decoded line by line, so that an error can name its line.
+the same road. Text files are decoded line by line, so that an error can name its line. A file may
+come from anyone: a small packed one can hold a line or a cell larger than memory, which is refused.
+
+The TOML files of tasks and settings are read here too, with limits of the same sense.
 """
 
 from __future__ import annotations
@@ -15,21 +18,27 @@ import json
 import math
 import re
 import shlex
+import tomllib
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from selftrain.errors import DataError
+from selftrain.errors import ConfigError, DataError
 
 Row = Mapping[str, object]
 Reader = Callable[[], Iterator[tuple[int, Row]]]
 
 FIELD_LIMIT = 16 * 2**20
-"""Characters in one CSV field; a longer one is nearly always a quote left open."""
+"""Bytes of one line or one Parquet cell, characters of one CSV record; a longer record is nearly
+always a quote left open."""
+BATCH = 256  # rows of a Parquet file unpacked together
+LARGEST_TOML = 2**20  # bytes
+DEEPEST_TOML = 32  # tables and lists inside each other
+CUT = "cut the text: a model reads no more than its first few hundred words"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +160,7 @@ def _csv(path: Path, delimiter: str) -> Iterator[tuple[int, Row]]:
     rows = _csv_fields(path, delimiter)
     line, header = next(rows, (1, []))
     names = [name.strip() for name in header]
-    twice = next((name for name in names if name and names.count(name) > 1), None)
+    twice = next((name for name, times in Counter(names).items() if name and times > 1), None)
     if twice is not None:
         raise _at(path, line, f"two columns are named `{twice}`", "rename one of them")
     for line, fields in rows:
@@ -168,10 +177,20 @@ def _csv(path: Path, delimiter: str) -> Iterator[tuple[int, Row]]:
 def _csv_fields(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """The fields of each record and the line it starts on; a blank line is no record."""
     csv.field_size_limit(FIELD_LIMIT)  # one limit for the whole process: the module has no other
+    size = 0  # of the record being read, which may have many lines and fields
+
+    def lines() -> Iterator[str]:
+        nonlocal size
+        for line in _lines(path):
+            size += len(line)
+            if size > FIELD_LIMIT:
+                raise csv.Error(f"a record of more than {FIELD_LIMIT:,} characters")
+            yield line
+
     # Strict: a stray quote must be an error, or it would swallow the rows up to the next one.
-    reader = csv.reader(_lines(path), delimiter=delimiter, strict=True)
+    reader = csv.reader(lines(), delimiter=delimiter, strict=True)
     while True:
-        line = reader.line_num + 1
+        line, size = reader.line_num + 1, 0
         try:
             fields = next(reader, None)
         except csv.Error as error:
@@ -208,11 +227,19 @@ def _parquet(path: Path) -> Iterator[tuple[int, Row]]:
     import pyarrow
     import pyarrow.parquet
 
+    number = 0
     try:
         with pyarrow.parquet.ParquetFile(path) as file:
-            batches = file.iter_batches(1024)
-            yield from enumerate(chain.from_iterable(b.to_pylist() for b in batches), 1)
-    except (pyarrow.ArrowException, OSError) as error:
+            paths = [column.path for column in file.schema]
+        # As dictionaries: packed, a text takes no more room a million times than once.
+        with pyarrow.parquet.ParquetFile(path, read_dictionary=paths, buffer_size=2**16) as file:
+            for group in range(file.num_row_groups):  # at once, pyarrow would hold the whole file
+                for batch in file.iter_batches(BATCH, row_groups=[group], use_threads=False):
+                    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+                    for place in range(batch.num_rows):
+                        number += 1
+                        yield number, _Cells(f"{path}, row {number}", columns, place)
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = str(error).partition("\n")[0]
         raise DataError(
             f"{path} cannot be read as Parquet: {reason}",
@@ -220,12 +247,48 @@ def _parquet(path: Path) -> Iterator[tuple[int, Row]]:
         ) from None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cells(Mapping[str, object]):
+    """A row of a Parquet file: a cell is unpacked, and can be wrong, only when it is asked for."""
+
+    where: str
+    columns: Mapping[str, Any]
+    place: int
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.columns
+
+    def __getitem__(self, name: str) -> object:
+        column = self.columns[name]
+        try:
+            cell = column[self.place]
+            cell = cell.value if hasattr(cell, "dictionary") else cell
+            held = cell.as_buffer() if hasattr(cell, "as_buffer") else None
+            if held is None or held.size <= FIELD_LIMIT:
+                return cell.as_py()
+        # No text, a date past the calendar, an unknown time zone: each has an error of its own.
+        except (ValueError, ArithmeticError, LookupError) as error:
+            reason = str(error).partition("\n")[0]
+            raise DataError(
+                f"{self.where}: `{name}` cannot be read: {reason}", "write the column as text"
+            ) from None
+        raise DataError(f"{self.where}: `{name}` has more than {FIELD_LIMIT:,} bytes", CUT)
+
+
 def _lines(path: Path) -> Iterator[str]:
     """The lines of a text file, gzipped or not, without the byte order mark."""
     opened = gzip.open if path.suffix.lower() == ".gz" else open
     try:
         with opened(path, "rb") as file:
-            for number, raw in enumerate(file, 1):
+            for number, raw in enumerate(iter(partial(file.readline, FIELD_LIMIT + 1), b""), 1):
+                if len(raw) > FIELD_LIMIT:
+                    raise _at(path, number, f"more than {FIELD_LIMIT:,} bytes", CUT)
                 line = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
                 yield _decoded(line, path, number)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -305,6 +368,40 @@ def _items(items: Iterable[object], tuples: Sequence[tuple[str, ...]]) -> Iterat
             )
 
 
+# ── settings ──
+
+
+def read_tables(path: Path, *, unread: str, wrong: str) -> dict[str, Any]:
+    """The tables of a TOML file; a hint for one that cannot be read, and one for one that is wrong.
+
+    A number has 64 bits, as TOML promises, and tables are no deeper than a recursion may go.
+    """
+    try:
+        with path.open("rb") as file:
+            raw = file.read(LARGEST_TOML + 1)
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}", unread) from None
+    try:
+        if len(raw) > LARGEST_TOML:
+            raise ValueError(f"it has more than {LARGEST_TOML:,} bytes")
+        tables = tomllib.loads(raw.decode("utf-8"))
+        _check_plain(tables)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{path} is not TOML: {error}", wrong) from None
+    return tables
+
+
+def _check_plain(value: object, depth: int = 0) -> None:
+    if depth > DEEPEST_TOML:
+        raise ValueError(f"more than {DEEPEST_TOML} tables or lists inside each other")
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError("a whole number of more than 64 bits")
+    inside = list(value.values()) if isinstance(value, dict) else value
+    if isinstance(inside, list):
+        for member in inside:
+            _check_plain(member, depth + 1)
+
+
 # ── writing ──
 
 
@@ -313,8 +410,8 @@ def harmless(cell: object) -> object:
 
     A text may come from anyone, and ``=HYPERLINK(…)`` in it would act when the file is opened.
 
-    >>> harmless("=1+1"), harmless("-1"), harmless("fine")
-    ("'=1+1", '-1', 'fine')
+    >>> harmless("=1+1"), harmless("＝1+1"), harmless("-1"), harmless("fine")
+    ("'=1+1", "'＝1+1", '-1', 'fine')
     """
-    risky = isinstance(cell, str) and re.match(r"[=+\-@\t\r\n]", cell)
+    risky = isinstance(cell, str) and re.match(r"[=+\-@＝＋－＠\t\r\n]", cell)
     return f"'{cell}" if risky and not re.fullmatch(r"[+-]?\d+(\.\d+)?", str(cell)) else cell

@@ -4,6 +4,10 @@ A short lesson is packed as a whole and comes back as a tuple. A long one is pac
 read as it is asked for, so that a pool of millions takes the memory of a short one. The file may
 come from anyone: its size is held against limits before it is unpacked, its lines against what a
 round writes before they are given out; and what would not be read back is not written.
+
+What a file says of its unpacked size is a stranger's word. What holds: nothing outside the packed
+size is read, snappy makes at most some twenty times of it, a text that is repeated is held once in
+each batch, and the ids of a short lesson are counted before all of them are held.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ LARGEST_TABLE = 2**30  # bytes of a lesson unpacked at once: all of a short one,
 LARGEST_GROUP = 2**20  # rows of a lesson packed together, as pyarrow does it by itself
 GROUP = 16_384  # rows of a long lesson packed together; a short one is packed as a whole
 BATCH = 8_192  # rows of a lesson read together
+CODECS = ("SNAPPY", "UNCOMPRESSED")  # a round writes the first; others unpack a byte to thousands
 
 
 # ── writing ──────────────────────────────────────────────────────────────────────────────────
@@ -84,9 +89,17 @@ def _excess(about: Any) -> str:
     largest = max((group.num_rows for group in groups), default=0)
     if largest > LARGEST_GROUP:
         return f"has {largest:,} rows in one group"
-    sizes = [group.total_byte_size for group in groups]
-    at_once = sum(sizes) if rows <= HELD else max(sizes)
-    return f"has {at_once:,} bytes unpacked" if at_once > LARGEST_TABLE else ""
+    columns = [[group.column(place) for place in range(group.num_columns)] for group in groups]
+    strange = {each.compression for group in columns for each in group}.difference(CODECS)
+    if strange:
+        return f"is packed with {min(strange)}"
+    told = [group.total_byte_size for group in groups]
+    packed = [sum(each.total_compressed_size for each in group) for group in columns]
+    for sizes, how in ((told, "unpacked"), (packed, "packed")):
+        at_once = sum(sizes) if rows <= HELD else max(sizes)
+        if at_once > LARGEST_TABLE:
+            return f"has {at_once:,} bytes {how}"
+    return ""
 
 
 # ── reading ──────────────────────────────────────────────────────────────────────────────────
@@ -95,8 +108,14 @@ def _excess(about: Any) -> str:
 def read_lesson(path: Path, labels: Iterable[str]) -> Lines:
     """The audit of a round, all of it checked; a short one is a tuple."""
     labels = frozenset(labels)
-    audit = _Kept(path, labels, sum(batch.num_rows for batch in _batches(path, labels)))
-    return tuple(audit) if len(audit) <= HELD else audit
+    rows = size = 0
+    for batch in _batches(path, labels):
+        rows += batch.num_rows
+        size += _used(batch["uid"])[0].nbytes
+    if rows <= HELD and size > LARGEST_TABLE:
+        raise damaged(path, f"has ids of {size:,} bytes")
+    audit = _Kept(path, labels, rows)
+    return tuple(audit) if rows <= HELD else audit
 
 
 @dataclass(frozen=True, slots=True)

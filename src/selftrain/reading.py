@@ -12,7 +12,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from selftrain.batches import Row
-from selftrain.data import Example
+from selftrain.data import Example, uid_of
 from selftrain.errors import ModelError
 from selftrain.prompt import Template, fill, shorten, tokenise
 
@@ -31,7 +31,7 @@ def once(
     ``how`` is all that decides a row but its text.
     """
     held = _held.setdefault(tokenizer, {})
-    keys: list[Hashable] = [(how, example.text, example.pair) for example in examples]
+    keys = [_key(how, example) for example in examples]
     new = {key: each for key, each in zip(keys, examples, strict=True) if key not in held}
     found = dict(zip(new, read(list(new.values())), strict=True)) if new else {}
     rows = [found[key] if key in found else held[key] for key in keys]
@@ -39,6 +39,11 @@ def once(
     for key in list(islice(held, max(0, len(held) - HELD))):  # the oldest go
         del held[key]
     return rows
+
+
+def _key(how: Hashable, example: Example) -> Hashable:
+    """What tells a row from others, as small for a book as for a word; each text by itself."""
+    return how, uid_of(example.text), None if example.pair is None else uid_of(example.pair)
 
 
 @dataclass(frozen=True, slots=True)

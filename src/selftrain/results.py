@@ -21,15 +21,20 @@ from selftrain.errors import DataError
 FORMAT = 1
 LARGEST = 64 * 2**20  # bytes of a file of cells: some hundred thousand of them
 
+MOST = 2**53
+"""No count is larger: up to here a float holds every whole number."""
+
 Share = Annotated[float, Field(ge=0, le=1)]
-Shots = Annotated[int, Field(ge=1)] | Literal["full"]
+Count = Annotated[int, Field(ge=0, le=MOST)]
+Several = Annotated[int, Field(ge=1, le=MOST)]
+Shots = Several | Literal["full"]
 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
     """Answers given with about the same confidence, and how many of them were right."""
 
-    rows: Annotated[int, Field(ge=1)]
+    rows: Several
     confidence: Share
     accuracy: Share
 
@@ -49,7 +54,7 @@ class Result:
     """Labelled rows of each class."""
     seed: int
     on: Literal["test", "design"]
-    rows: Annotated[int, Field(ge=1)]
+    rows: Several
     """How many rows were scored."""
     accuracy: Share
     """Of the round that was kept."""
@@ -57,21 +62,21 @@ class Result:
     f1: dict[str, Share]
     """By class."""
     calibration_error: Share
-    most: int | None = None
+    most: Count | None = None
     """At most so many rows were to be scored; None: all there are."""
     bins: tuple[Bin, ...] = ()
     by_round: tuple[Share | None, ...] = ()
     """Accuracy of the teacher and of each round; None where a round has no model."""
-    kept: int = 0
+    kept: Count = 0
     """The round that was kept."""
-    tuned: tuple[int, ...] = ()
+    tuned: tuple[Count, ...] = ()
     """Parameters trained in the teacher, then in a student; without rounds, the teacher's alone."""
-    total: int | None = None
+    total: Count | None = None
     """Parameters of the last model, frozen ones too."""
     seconds: FiniteFloat | None = None
     """Training and annotating, added up over the rounds; None for a reference."""
-    threads: int | None = None
-    also_in_train: int = 0
+    threads: Count | None = None
+    also_in_train: Count = 0
     """Scored rows whose text is also labelled or in the pool."""
     run: str | None = None
     """The run folder, seen from the file of cells; None for a reference."""
@@ -106,8 +111,10 @@ def append(path: Path, result: Result) -> None:
     line = json.dumps(asdict(result), allow_nan=False) + "\n"
     with FileLock(f"{path}.lock"), path.open("a+b") as file:
         file.seek(0)
-        file.truncate(file.read().rfind(b"\n") + 1)
-        file.write(line.encode())
+        whole = _whole(file.read())
+        file.truncate(len(whole))
+        ended = not whole or whole.endswith(b"\n")
+        file.write(line.encode() if ended else b"\n" + line.encode())
         file.flush()
         os.fsync(file.fileno())
 
@@ -121,16 +128,25 @@ def read(path: Path) -> list[Result]:
     return list(found.values())
 
 
+def _whole(raw: bytes) -> bytes:
+    """A file's bytes without half a line at its end; a line that lacks only its break is whole."""
+    end = raw.rfind(b"\n") + 1
+    try:
+        json.loads(raw[end:])
+    except (ValueError, RecursionError):
+        return raw[:end]
+    return raw
+
+
 def _lines(path: Path) -> Iterator[Result]:
     try:
         if path.stat().st_size > LARGEST:
             raise DataError(f"{path} has more than {LARGEST:,} bytes: no file of cells")
-        text = path.read_text(encoding="utf-8")
+        text = _whole(path.read_bytes()).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"cannot read {path}: {error}", "selftrain bench writes one") from None
     kind = TypeAdapter(Result)
-    whole = text[: text.rfind("\n") + 1]  # what stands after the last line break is not whole
-    for number, line in enumerate(whole.splitlines(), 1):
+    for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
         try:

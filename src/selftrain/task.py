@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from selftrain.errors import ConfigError, DataError, require
+from selftrain.files import read_tables
 
 TASKS = Path(__file__).parent / "tasks"
 
@@ -39,8 +39,8 @@ class Task:
                 f"task `{self.name}` has {len(self.labels)} class; expected at least 2",
                 "label a few examples of every class you want to tell apart",
             )
-        twice = sorted({label for label in self.labels if self.labels.count(label) > 1})
-        require(not twice, "labels", list(self.labels), "each class once")
+        once = len(set(self.labels)) == len(self.labels)
+        require(once, "labels", list(self.labels), "each class once")
         require(self.max_length >= 8, "max_length", self.max_length, "at least 8")
 
     def changed(self, changes: Mapping[str, Any]) -> Task:
@@ -91,15 +91,14 @@ def find(name: str | Path) -> Task:
     ('negative', 'positive')
     """
     path = TASKS / f"{name}.toml" if str(name) in known() else Path(str(name))
-    if not path.is_file():
-        raise ConfigError(
-            f"task `{name}` is neither known nor a file",
-            f"choose one of {', '.join(known())}, or give a TOML file",
-        )
+    hint = f"choose one of {', '.join(known())}, or give a TOML file"
     try:
-        facts = tomllib.loads(path.read_text("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"task file `{path}` cannot be read: {error}") from None
+        found = path.is_file()
+    except OSError as error:  # a folder we may not enter, or a text given where a name belongs
+        raise ConfigError(f"cannot read {str(path)[:80]}: {error.strerror}", hint) from None
+    if not found:
+        raise ConfigError(f"task `{name}` is neither known nor a file", hint)
+    facts = read_tables(path, unread=hint, wrong='texts stand in quotes: labels = ["no", "yes"]')
     return _parse(facts, f"task file `{path}`")
 
 

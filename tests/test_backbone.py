@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -97,13 +98,6 @@ def test_an_add_on_for_another_base_is_refused(tmp_path: Path) -> None:
         load(tmp_path)
 
 
-def test_an_add_on_of_another_shape_is_refused(tmp_path: Path) -> None:
-    facts = {"base": "minilm", "base_sha256": MINILM_SHA256}
-    save_file({"mlm.bias": torch.zeros(1)}, tmp_path / "addon.safetensors", metadata=facts)
-    with pytest.raises(ModelError, match="does not fit"):
-        load(tmp_path)
-
-
 @pytest.mark.parametrize("base", ["someone/encoder", "nowhere", "."])
 def test_an_add_on_leads_to_a_folder_with_an_encoder_and_nowhere_else(
     base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -113,6 +107,51 @@ def test_an_add_on_leads_to_a_folder_with_an_encoder_and_nowhere_else(
     facts = {"base": base, "base_sha256": "0" * 64}
     save_file({"mlm.bias": torch.zeros(3)}, tmp_path / "addon.safetensors", metadata=facts)
     with pytest.raises(ModelError, match="is no folder with an encoder here"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize("base", ["//host/share", r"\\host\share", r"/\host\share", "x" * 300])
+def test_an_add_on_leads_to_no_other_machine_and_to_no_name_the_system_refuses(
+    base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = []
+    really = Path.is_dir
+    monkeypatch.setattr(Path, "is_dir", lambda path: looked.append(path) or really(path))
+    facts = {"base": base, "base_sha256": "0" * 64}
+    save_file({"mlm.bias": torch.zeros(3)}, tmp_path / "addon.safetensors", metadata=facts)
+    with pytest.raises(ModelError, match="is no folder with an encoder here"):
+        load(tmp_path)
+    assert not any("host" in str(path) for path in looked)
+
+
+DENSE = "encoder.layer.0.attention.output.dense"
+A, B = f"{DENSE}.lora_A.weight", f"{DENSE}.lora_B.weight"
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({A: None}, f"it lacks tensor `{A}`"),
+        ({B: None}, f"it lacks tensor `{B}`"),
+        ({"mlm.bias": None}, "it lacks tensor `mlm.bias`"),
+        ({A: (1, 3000), B: (3000, 1)}, "shape [3000, 1] times [1, 3000]; expected [384, 384]"),
+        ({A: (1, 1), B: (1, 1)}, "shape [1, 1] times [1, 1]; expected [384, 384]"),
+        ({A: (384,), B: (384,)}, "shape [384] times [384]; expected [384, 384]"),
+        ({A: (4, 2, 384)}, "shape [384, 64] times [4, 2, 384]; expected [384, 384]"),
+        ({"mlm.bias": (1,)}, "shape [1]; expected [30522]"),
+    ],
+)
+def test_an_add_on_that_is_not_whole_or_does_not_fit_is_refused(
+    changes: dict[str, tuple[int, ...] | None], problem: str, tmp_path: Path
+) -> None:
+    tensors = load_file(sys.modules["selftrain.backbone"].ADDONS / "minilm-mlm/addon.safetensors")
+    for name, shape in changes.items():
+        del tensors[name]
+        if shape is not None:
+            tensors[name] = torch.zeros(shape)
+    facts = {"base": "minilm", "base_sha256": MINILM_SHA256}
+    save_file(tensors, tmp_path / "addon.safetensors", metadata=facts)
+    with pytest.raises(ModelError, match=re.escape(f"the add-on does not fit: {problem}")):
         load(tmp_path)
 
 

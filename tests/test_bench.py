@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from command import config, sentences
 from command import selftrain as command
 from selftrain import bench, results, runs, shared, tasksets
 from selftrain.bench import Bench, Grid, Group
+from selftrain.data import examples
 from selftrain.errors import RunError, TrainingError
 from selftrain.experiment import train
 from selftrain.loop import drawn
@@ -21,6 +23,7 @@ from selftrain.losses import CrossEntropy
 from selftrain.method import digest
 from selftrain.pel import Adapter
 from selftrain.recipes import recipe
+from selftrain.scores import Votes
 from selftrain.shared import read_about, read_votes, write_votes
 from selftrain.task import find
 
@@ -236,6 +239,28 @@ def test_votes_of_other_rows_or_damaged_ones_are_not_taken(made, data):
     path.write_bytes(path.read_bytes()[:-9])
     assert read_votes(path, pool, 2, METHOD.passes) is None
     assert read_about(path) is None
+
+
+def test_a_pipe_in_the_place_of_votes_is_not_waited_for(tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / "votes")
+    monkeypatch.setattr(shared, "safe_open", lambda *_: pytest.fail("it was opened"))
+    assert read_votes(tmp_path / "votes", [], 2, 4) is None
+    assert read_about(tmp_path / "votes") is None
+
+
+def test_votes_that_are_not_there_or_of_another_shape_or_type_are_not_taken(tmp_path):
+    rows, path = examples(["a", "b", "c"]), tmp_path / "votes.safetensors"
+    right = {name: torch.zeros(3, 2, dtype=torch.float64) for name in shared.PARTS}
+    right["entropy"] = torch.zeros(3, dtype=torch.float64)
+    assert read_votes(path, rows, 2, 4) is None
+    for changes, taken in (
+        ({}, True),
+        ({"mean": torch.zeros(3, 3, dtype=torch.float64)}, False),
+        ({"entropy": torch.zeros(3, 1, dtype=torch.float64)}, False),
+        ({"wins": torch.zeros(3, 2)}, False),
+    ):
+        write_votes(path, rows, Votes(**{**right, **changes}, passes=4), seconds=1.0, by="x")
+        assert (read_votes(path, rows, 2, 4) is not None) == taken
 
 
 def test_the_time_of_shared_votes_counts_for_whoever_did_not_make_them(made, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -273,6 +274,9 @@ def rewrite(path: Path, **changes: Any) -> None:
         ({"tuning": {"kind": "lora"}}, "tensor"),
         ({"head": "dense"}, r"lacks tensor `head\.dense\.bias`"),
         ({"dropout": "much"}, "dropout"),
+        ({"dropout": 1.0}, "dropout"),
+        ({"dropout": -0.1}, "dropout"),
+        ({"dropout": float("nan")}, "dropout"),
         ({"task": {"name": "t", "labels": ["a"]}}, "1 class"),
         ({"task": {"name": "t", "labels": ["a", "b", "c"]}}, r"tensor `head\.out"),
         ({"backbone": {"name": "x", "revision": None, "sha256": "0"}}, "sha256"),
@@ -322,6 +326,35 @@ def test_damaged_or_foreign_tensors_are_refused(saved: Path, tiny_backbone: Back
         save_file(odd, path)
         with pytest.raises(ModelError, match=problem):
             Classifier.load(saved, tiny_backbone("bert"))
+
+
+def test_a_pipe_in_the_place_of_tensors_is_not_waited_for(
+    saved: Path, tiny_backbone: Backbones, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (saved / "model.safetensors").unlink()
+    os.mkfifo(saved / "model.safetensors")
+    monkeypatch.setattr("selftrain.card.safe_open", lambda *_: pytest.fail("it was opened"))
+    with pytest.raises(ModelError, match="cannot be read"):
+        Classifier.load(saved, tiny_backbone("bert"))
+
+
+def test_tensors_behind_a_link_are_read(saved: Path, tiny_backbone: Backbones) -> None:
+    """As in a hub's cache."""
+    path = saved / "model.safetensors"
+    path.rename(saved / "blob")
+    path.symlink_to("blob")
+    assert Classifier.load(saved, tiny_backbone("bert")).labels == ("negative", "positive")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_model_whose_numbers_are_none_is_refused(
+    value: float, saved: Path, tiny_backbone: Backbones
+) -> None:
+    tensors = load_file(saved / "model.safetensors")
+    tensors["offset"][0] = value
+    save_file(tensors, saved / "model.safetensors")
+    with pytest.raises(ModelError, match=r"tensor `offset` of .* has values that are no numbers"):
+        Classifier.load(saved, tiny_backbone("bert"))
 
 
 def test_a_prompt_without_words_or_template_is_an_error(tiny_backbone: Backbones) -> None:

@@ -23,7 +23,7 @@ from command import selftrain, write_files
 from selftrain import experiment
 from selftrain.cli.demo import seeds_of
 from selftrain.cli.inputs import Files, words_of
-from selftrain.cli.talk import printable, talk
+from selftrain.cli.talk import json_of, printable, show, talk
 from selftrain.config import Config
 from selftrain.data import Notes
 from selftrain.errors import ConfigError
@@ -125,6 +125,20 @@ def test_a_reader_that_has_enough_ends_a_command_without_a_word() -> None:
     line = f"{{ {ours} --help; echo code $? >&2; }} | :"
     done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False)
     assert done.stderr == "code 1\n"
+
+
+def test_a_pipe_is_written_in_utf8_whatever_the_locale_says() -> None:
+    told = [
+        subprocess.run(
+            [sys.executable, "-m", "selftrain", "methods"],
+            capture_output=True,
+            check=True,
+            env={**os.environ, "PYTHONIOENCODING": encoding},
+        ).stdout.decode("utf-8")
+        for encoding in ("latin-1", "utf-8")
+    ]
+    assert told[0] == told[1]
+    assert "\u2502" in told[0]
 
 
 def test_version_is_that_of_the_package() -> None:
@@ -444,6 +458,23 @@ def test_label_words_may_belong_to_a_label_with_an_equals_sign() -> None:
 
 def test_codes_that_move_a_terminals_cursor_are_not_passed_on() -> None:
     assert printable("caf\u00e9 \x1b[2J\r\u202e") == "caf\u00e9 \\x1b[2J\\r\\u202e"
+
+
+def test_json_has_no_codes_and_the_same_values() -> None:
+    value = {"caf\u00e9 \x9b": ["\u202e\x7f\x1b\n", "\U000e0001\ud800", "\U0001f600", 1.5]}
+    for indent in (None, 2):
+        text = json_of(value, indent)
+        assert json.loads(text) == value
+        assert text.replace("\n", "").isprintable()
+        assert "caf\u00e9" in text
+        assert "\U0001f600" in text
+
+
+def test_a_table_sends_no_codes_to_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    show(["head\x1b"], [["cell\x1b"]], title="title\x1b")
+    told = capsys.readouterr().out
+    assert "\x1b" not in told
+    assert all(f"{part}\\x1b" in told for part in ("head", "cell", "title"))
 
 
 def test_a_label_cannot_paint_the_screen(folder: Path) -> None:

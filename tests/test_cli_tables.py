@@ -69,6 +69,14 @@ def test_a_files_name_says_its_format(cells: Path, tmp_path: Path) -> None:
     assert out.read_text("utf-8").endswith("\\end{table}\n")
 
 
+def test_through_a_link_the_file_it_leads_to_is_replaced(cells: Path, tmp_path: Path) -> None:
+    (tmp_path / "real.md").write_text("old")
+    (tmp_path / "link.md").symlink_to("real.md")
+    assert run("main", cells, "--out", tmp_path / "link.md").exit_code == 0
+    assert (tmp_path / "link.md").is_symlink()
+    assert (tmp_path / "real.md").read_text("utf-8").startswith("### Main")
+
+
 def test_text_and_unknown_endings_are_not_written_to_a_file() -> None:
     for form, out in (("text", "a.md"), (None, "a.pdf")):
         with pytest.raises(ConfigError) as raised:
@@ -80,10 +88,13 @@ def test_text_and_unknown_endings_are_not_written_to_a_file() -> None:
 
 def test_a_strangers_names_send_no_codes_to_a_terminal(tmp_path: Path) -> None:
     path = tmp_path / "cells.jsonl"
-    results.append(path, cell("\x1b[2Jx", 0.8, task="a\x1b[2J\nb", backbone="\x1b]0;"))
-    for form in ("text", "markdown", "csv", "latex"):
-        assert "\x1b" not in run("main", path, "--format", form).stdout
-    assert "\x1b" not in run("main", path, "--json").stdout
+    codes = "\x1b[2J\x9b\u202e\x7f"
+    results.append(path, cell(f"{codes}x", 0.8, task=f"a{codes}\nb", backbone=codes))
+    for form in ("--json", *(f"--format={name}" for name in ("text", "markdown", "csv", "latex"))):
+        told = run("main", path, form).stdout
+        assert not set(codes) & set(told) - set("[2J")
+    found = json.loads(run("main", path, "--json").stdout)
+    assert any(f"{codes}x" in row[0] for row in found[0]["rows"])
 
 
 def test_what_a_table_is_made_of_must_be_given(tmp_path: Path) -> None:

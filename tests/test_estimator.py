@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +20,7 @@ from sklearn.utils import get_tags
 
 from command import sentences
 from selftrain import SelfTrainingClassifier
-from selftrain.errors import ConfigError, DataError, ModelError, RunError
+from selftrain.errors import ConfigError, DataError, RunError, SelftrainError
 from selftrain.estimator import examples_of
 from selftrain.runs import read_manifest
 
@@ -304,6 +305,17 @@ def test_a_folder_that_holds_something_is_not_written_over(
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
+def test_the_working_folder_is_not_replaced_under_who_works_in_it(
+    fitted: SelfTrainingClassifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RunError, match="is the working folder") as caught:
+        fitted.save(".")
+    assert caught.value.hint
+    fitted.save("model/../other")
+    assert [path.name for path in tmp_path.iterdir()] == ["other"]
+
+
 def test_saving_leaves_what_else_is_in_the_folder_as_it_was(
     fitted: SelfTrainingClassifier, tmp_path: Path
 ) -> None:
@@ -338,7 +350,8 @@ def test_a_run_of_the_command_line_can_be_loaded(
         ({"params": {"sed": 1}, "classes": ["bad", "good"]}, "unknown parameters"),
         ({"params": {}, "classes": ["bad", "worse"]}, "not those of the model"),
         ({"params": {}}, "cannot be read"),
-        (" " * 1_000_001, "too large"),
+        (" " * 1_000_001, "1,000,001 bytes; expected at most 1,000,000"),
+        ("[" * 100_000, "cannot be read: maximum recursion"),
     ],
 )
 def test_facts_from_a_stranger_are_not_trusted(
@@ -347,7 +360,38 @@ def test_facts_from_a_stranger_are_not_trusted(
     fitted.save(tmp_path / "model")
     text = facts if isinstance(facts, str) else json.dumps(facts)
     (tmp_path / "model" / "estimator.json").write_text(text, encoding="utf-8")
-    with pytest.raises(ModelError, match=problem):
+    with pytest.raises(SelftrainError, match=problem):
+        SelfTrainingClassifier.load(tmp_path / "model", backbone=fitted.backbone)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("linked", [True, False])
+def test_facts_that_never_end_are_not_read(
+    fitted: SelfTrainingClassifier, tmp_path: Path, linked: bool
+) -> None:
+    fitted.save(tmp_path / "model")
+    path = tmp_path / "model" / "estimator.json"
+    path.unlink()
+    os.mkfifo(tmp_path / "pipe" if linked else path)
+    if linked:
+        path.symlink_to(tmp_path / "pipe")
+    with pytest.raises(RunError, match="is not a plain file"):
+        SelfTrainingClassifier.load(tmp_path / "model", backbone=fitted.backbone)
+
+
+def test_facts_behind_a_link_are_read_beside_a_model_and_not_in_a_run(
+    fitted: SelfTrainingClassifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hub's cache is made of links; a run folder holds none."""
+    fitted.save(tmp_path / "model")
+    path = tmp_path / "model" / "estimator.json"
+    path.rename(tmp_path / "blob")
+    path.symlink_to(tmp_path / "blob")
+    loaded = SelfTrainingClassifier.load(tmp_path / "model", backbone=fitted.backbone)
+    assert loaded.rounds == fitted.rounds
+    (tmp_path / "model" / "manifest.json").touch()
+    monkeypatch.setattr("selftrain.runs.load", lambda *_, **__: fitted.model_)
+    with pytest.raises(RunError, match="is not a plain file"):
         SelfTrainingClassifier.load(tmp_path / "model", backbone=fitted.backbone)
 
 

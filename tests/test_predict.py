@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import stat
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -187,6 +190,46 @@ def test_through_a_link_the_file_it_leads_to_is_replaced(model: Classifier, tmp_
     answered(model, table(), tmp_path / "link.csv")
     assert (tmp_path / "link.csv").is_symlink()
     assert len(read_csv(tmp_path / "real.csv")) == len(TEXTS)
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444])
+def test_who_may_read_a_file_stays_the_same(mode: int, model: Classifier, tmp_path: Path) -> None:
+    (tmp_path / "out.csv").write_text("old")
+    (tmp_path / "out.csv").chmod(mode)
+    answered(model, table(), tmp_path / "out.csv")
+    assert stat.S_IMODE((tmp_path / "out.csv").stat().st_mode) == mode
+    assert len(read_csv(tmp_path / "out.csv")) == len(TEXTS)
+
+
+def test_what_is_neither_file_nor_folder_is_not_replaced(model: Classifier, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "out.csv")
+    (tmp_path / "link.csv").symlink_to("out.csv")
+    for name in ("out.csv", "link.csv"):
+        with pytest.raises(RunError, match="is neither a file nor a folder") as caught:
+            answered(model, table(), tmp_path / name)
+        assert caught.value.hint
+    assert (tmp_path / "out.csv").is_fifo()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link.csv", "out.csv"]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_texts_send_no_codes_to_a_terminal_and_are_exact_in_a_pipe(
+    model: Classifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "caf\u00e9 \x1b[2J \x9b \u202e \x7f"
+    for stdout, shown in (
+        (io.StringIO(), text),
+        (Terminal(), "caf\u00e9 \ufffd[2J \ufffd \ufffd \ufffd"),
+    ):
+        monkeypatch.setattr(sys, "stdout", stdout)
+        answered(model, table([text]), texts=True)
+        [row] = csv.DictReader(io.StringIO(stdout.getvalue()))
+        assert row["text"] == shown
+        assert row["row"] == "1"
 
 
 def test_a_model_without_dropout_answers_and_is_certain(

@@ -332,6 +332,13 @@ def test_another_question_is_another_study(made, untrained):
     assert len(made().trials()) == 2
 
 
+@pytest.mark.parametrize("out", ["{x}", "{", "{{0}}"])
+def test_a_folder_may_have_braces_in_its_name(made, untrained, out):
+    here = made(out)
+    assert len(list(here.run(1))) == 1
+    assert (here.out / "sweep.db").is_file()
+
+
 def test_a_folder_has_one_worker_unless_they_share_a_storage(made, untrained):
     here = made()
     list(here.run(1))

@@ -42,6 +42,13 @@ def test_latex_shows_what_it_would_obey() -> None:
     assert text.splitlines()[3:5] == [r"\begin{tabular}{lr}", r"\toprule"]
 
 
+def test_a_control_code_is_spelt_out_and_obeyed_by_no_format() -> None:
+    sheet = Sheet("t", ("a",), (("\x1b[2J",),))
+    assert r"\textbackslash{}x1b{[}2J \\" in latex([sheet]).split("\n")
+    assert r"| \\x1b\[2J |" in markdown([sheet]).split("\n")
+    assert r"\x1b[2J" in csv([sheet]).split("\n")
+
+
 def test_csv_is_read_back_cell_by_cell_and_holds_no_formula() -> None:
     found = list(reading.reader(StringIO(csv([ODD, ODD]))))
     one = [
@@ -64,6 +71,8 @@ def test_whatever_a_cell_holds_a_row_stays_a_row(names: list[str]) -> None:
     assert row.endswith(r" \\")
     *_, last = reading.reader(StringIO(csv([sheet])), strict=True)
     assert len(last) == 2
+    for form in (markdown, latex, csv):
+        assert form([sheet]).replace("\n", "").isprintable()
 
 
 def test_a_row_of_another_length_is_no_sheet() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ from safetensors import safe_open
 from transformers import AutoModel
 
 from selftrain.backbone import load
-from selftrain.errors import ModelError
+from selftrain.errors import DataError, ModelError, RunError
 from tiny import TEXTS
 
 TOOL = Path(__file__).parent.parent / "tools" / "train_mlm.py"
@@ -87,6 +88,61 @@ def test_a_base_is_named_so_that_the_add_on_finds_it_from_anywhere(
         (tmp_path / name).mkdir()
     assert tool.base_of("minilm") == "minilm"  # the embedded one, as everywhere
     assert tool.base_of("mine") == tool.base_of("~/mine") == str(tmp_path / "mine")
+
+
+@pytest.fixture
+def bare(tmp_path: Path, tiny_folder: Callable[[str], Path]) -> Path:
+    """A tiny encoder without an MLM head."""
+    AutoModel.from_pretrained(tiny_folder("bert")).save_pretrained(tmp_path / "bare")
+    load(tiny_folder("bert")).tokenizer.save_pretrained(tmp_path / "bare")
+    return tmp_path / "bare"
+
+
+def test_a_place_that_cannot_be_written_is_found_before_the_training(
+    tool: ModuleType, bare: Path, text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tool, "train", lambda *_: pytest.fail("it was trained"))
+    with pytest.raises(RunError, match="cannot write"):
+        tool.main([str(bare), str(text), "-o", "/proc/addon"])
+
+
+def test_a_training_that_is_stopped_leaves_nothing(
+    tool: ModuleType, bare: Path, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tool, "train", stopped)
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(KeyboardInterrupt):
+        tool.main([str(bare), str(text), "-o", str(tmp_path / "addon")])
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_texts_that_cannot_be_read_are_one_line_and_a_hint(
+    tool: ModuleType, bare: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "old.txt").write_bytes("café".encode("latin-1"))
+    for name, kind, problem in (
+        ("nowhere.txt", RunError, "cannot read .*nowhere.txt: No such file"),
+        ("old.txt", DataError, "old.txt is not text in UTF-8"),
+    ):
+        with pytest.raises(kind, match=problem) as caught:
+            tool.main([str(bare), str(tmp_path / name), "-o", str(tmp_path / "addon")])
+        assert "\n" not in caught.value.message
+        assert caught.value.hint
+
+
+def test_an_error_is_told_without_the_codes_of_a_terminal() -> None:
+    done = subprocess.run(
+        [sys.executable, str(TOOL), "some\x1b[2Jone", "text.txt", "-o", "nowhere"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith(r"error: backbone `some\x1b[2Jone` is neither embedded")
+    assert "\x1b" not in done.stderr
 
 
 def test_help_offers_no_hub_name(tool: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:

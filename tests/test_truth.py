@@ -433,7 +433,12 @@ def test_markdown_has_the_rows_of_the_tables() -> None:
 
 
 def test_a_label_ends_no_cell_of_a_table() -> None:
-    assert markdown([["class"], ["a|b\n"]]).splitlines()[-1] == "| a\\|b\\n |"
+    assert markdown([["class"], ["a|b\n"]]).splitlines()[-1] == r"| a\|b |"
+
+
+def test_a_label_is_text_and_nothing_else_in_markdown() -> None:
+    last = markdown([["class"], ["<img src=x> [a](b) `c` \x1b"]]).splitlines()[-1]
+    assert last == r"| \<img src=x> \[a\](b) \`c\` \\x1b |"
 
 
 def test_ids_of_the_gold_file_are_not_needed_where_the_pool_had_none(

@@ -196,6 +196,24 @@ def test_a_storage_that_cannot_be_used_is_named_without_its_password(made, url, 
     assert "pw" not in error.value.message
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://user:p@ss:w0rd@host/db",
+        "postgresql://user:p@ssw0rd@host/db",
+        "postgresql://user:pw{ssw0rd}@host/db",
+        "postgresql://user:pw{0}ssw0rd@host/db",
+        "postgresql://user:pw}ssw0rd@host/db",
+    ],
+)
+def test_of_an_address_that_cannot_be_read_nothing_is_told(url):
+    with pytest.raises(ConfigError, match="its address cannot be read") as error:
+        workers.opened(url, beats=False)
+    told = error.value.message + error.value.hint
+    assert not any(part in told for part in ("user", "ss:", "w0rd", "pw", "host"))
+    assert error.value.__suppress_context__
+
+
 def test_what_is_not_installed_is_named_with_how_to_get_it(made, monkeypatch):
     for name, extra, start in (
         ("ray", "cluster", lambda: ray_groups(made(), "local")),

@@ -4,36 +4,36 @@
 
 What moves: a low-rank update of every Linear in the layers, their biases and norms, and the
 head. What is written: `addon.safetensors` (half precision), which `--backbone addons/mine`
-then loads on top of the same base: an embedded encoder, or one in a folder. Word embeddings stay
-as they are and serve as decoder.
+then loads on top of the same base: an embedded encoder, or one in a folder, whose whole path stands
+in the file. Word embeddings stay as they are and serve as decoder.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import shlex
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from peft import LoraConfig, inject_adapter_in_model
-from rich.console import Console
 from rich.progress import Progress
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from selftrain.adapt import guesses, hide
-from selftrain.backbone import EMBEDDED, Backbone, load
+from selftrain.backbone import ADDON, EMBEDDED, Backbone, load
+from selftrain.cli import fail
+from selftrain.cli.talk import say, talk
+from selftrain.disk import refusals, replacing
 from selftrain.errors import ConfigError, DataError, ModelError, SelftrainError
 from selftrain.mlm import HEAD_NAMES, MLMHead, fresh_head
 from selftrain.prompt import tokenise
 from selftrain.reading import frame
-
-say = Console(stderr=True, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def chunks(paths: Sequence[Path], backbone: Backbone, length: int) -> Tensor:
     width = length - len(around.first) - len(around.last)
     ids: list[int] = []
     for path in paths:
-        lines = path.read_text("utf-8").splitlines()
+        lines = lines_of(path)
         for row in tokenise([line for line in lines if line.strip()], backbone.tokenizer)[0]:
             ids += row
     rows = [
@@ -76,6 +76,17 @@ def chunks(paths: Sequence[Path], backbone: Backbone, length: int) -> Tensor:
     if len(rows) < 20:
         raise DataError(f"the text makes {len(rows)} rows of {length} tokens; expected 20 or more")
     return torch.tensor(rows)
+
+
+def lines_of(path: Path) -> list[str]:
+    """The lines of a text file."""
+    try:
+        with refusals(path, "read"):
+            return path.read_text("utf-8").splitlines()
+    except UnicodeDecodeError:
+        here = shlex.quote(str(path))
+        hint = f"iconv -f WINDOWS-1252 -t UTF-8 {here} > utf8.txt"
+        raise DataError(f"{path} is not text in UTF-8", hint) from None
 
 
 def whole(rows: Tensor) -> dict[str, Tensor]:
@@ -137,7 +148,7 @@ def train(backbone: Backbone, head: MLMHead, rows: Tensor, held_out: Tensor, how
     optimizer = torch.optim.AdamW(moving, lr=how.rate, betas=(0.9, 0.98), weight_decay=0.01)
     decay = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, total_iters=how.steps)
     draw = torch.Generator().manual_seed(how.seed)
-    with Progress(console=say) as progress:
+    with Progress(console=talk) as progress:
         bar = progress.add_task("training", total=how.steps)
         for number, batch in enumerate(steps(rows, how), start=1):
             hidden, where = hide(batch, backbone.tokenizer, how.masked, draw)
@@ -189,7 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> Score:
         parser.add_argument(f"--{name}", type=type(value), default=value)
     given = parser.parse_args(arguments)
     how = Settings(**{name: getattr(given, name) for name in vars(Settings())})
-    if given.out.exists():
+    if os.path.lexists(given.out):
         raise ConfigError(f"`{given.out}` exists already", "name a new folder")
     base = base_of(given.backbone)
     torch.manual_seed(how.seed)
@@ -200,13 +211,16 @@ def main(arguments: Sequence[str] | None = None) -> Score:
     held = max(10, len(rows) // 50)
     rows = rows[torch.randperm(len(rows))]
     held_out, rows = rows[:held], rows[held:]
-    say.print(f"{len(rows)} rows of {how.length} tokens, {len(held_out)} held out")
+    say(f"{len(rows)} rows of {how.length} tokens, {len(held_out)} held out")
     head = fresh_head(backbone.encoder, backbone.family)
-    say.print(f"before   {validate(backbone.encoder, head, held_out, backbone)}")
-    train(backbone, head, rows, held_out, how)
-    given.out.mkdir(parents=True)
+    say(f"before   {validate(backbone.encoder, head, held_out, backbone)}")
     facts = {"base": base, "base_sha256": backbone.sha256, "rank": str(how.rank), "scale": "1.0"}
-    save_file(addon(backbone, head), given.out / "addon.safetensors", {**facts, "format": "pt"})
+    with refusals(given.out, "write"):
+        given.out.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(given.out) as here:
+        here.mkdir()  # first: a place that cannot be written is found before the training
+        train(backbone, head, rows, held_out, how)
+        save_file(addon(backbone, head), here / ADDON, {**facts, "format": "pt"})
     again = load(given.out)
     assert again.mlm is not None
     score = validate(again.encoder, again.mlm, held_out, again)
@@ -218,7 +232,4 @@ if __name__ == "__main__":
     try:
         main()
     except SelftrainError as error:
-        say.print(f"error: {error.message}")
-        if error.hint:
-            say.print(f"\nhint: {error.hint}")
-        sys.exit(1)
+        fail(error.message, error.hint or "python tools/train_mlm.py --help", 1)

@@ -342,8 +342,14 @@ def _with_addon(name: str, path: Path) -> Backbone:
     """The base an add-on was trained for, with the add-on applied."""
     addon = read_addon(path)
     named = ALIASES.get(addon.base, addon.base)
-    if named not in EMBEDDED and (not Path(named).is_dir() or (Path(named) / ADDON).exists()):
-        # The name stands in a file: it is followed to a folder with an encoder, never to the hub.
+    # The name stands in a file: it is followed to a folder with an encoder, never to the hub nor to
+    # another machine, to which Windows would introduce its user.
+    far = named.replace("\\", "/").startswith("//")
+    try:
+        found = not far and Path(named).is_dir() and not (Path(named) / ADDON).exists()
+    except OSError:  # a name too long, or in a folder that may not be looked into
+        found = False
+    if named not in EMBEDDED and not found:
         raise ModelError(
             f"add-on `{path}` was trained for `{named}`, which is no folder with an encoder here",
             "put a copy of that encoder there, or train an add-on on one: tools/train_mlm.py",

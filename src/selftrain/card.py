@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
@@ -50,7 +50,7 @@ class Card:
     backbone: Source
     head: Literal["linear", "dense"] = "linear"
     lm_head: Literal["frozen", "tuned"] = "frozen"
-    dropout: float | None = None
+    dropout: Annotated[float, Field(ge=0, lt=1)] | None = None
     """In place of the backbone's own rates; None leaves them."""
     format: Literal[1] = 1
 
@@ -88,6 +88,8 @@ def read_tensors(folder: Path, plan: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The tensors of a model folder, if they are exactly those of the plan."""
     path = folder / TENSORS
     try:
+        if not path.is_file():  # or a pipe would be waited for; a link is how a hub's cache has it
+            raise ModelError(f"`{path}` cannot be read: it is no file", HINT)
         with safe_open(path, "pt") as file:
             names = list(file.keys())
             parts = {name: file.get_slice(name) for name in names}
@@ -96,9 +98,13 @@ def read_tensors(folder: Path, plan: Mapping[str, Tensor]) -> dict[str, Tensor]:
                 {name: (list(t.shape), TYPES.get(t.dtype)) for name, t in plan.items()},
                 f"`{path}`",
             )
-            return {name: file.get_tensor(name) for name in names}
+            tensors = {name: file.get_tensor(name) for name in names}
     except (OSError, SafetensorError) as error:
         raise ModelError(f"`{path}` cannot be read: {error}", HINT) from None
+    for name, tensor in tensors.items():
+        if not tensor.isfinite().all():
+            raise ModelError(f"tensor `{name}` of `{path}` has values that are no numbers", HINT)
+    return tensors
 
 
 TYPES = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}

@@ -11,6 +11,7 @@ import os
 import re
 import shlex
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,16 +29,22 @@ def replacing(path: Path, *, private: bool = False) -> Iterator[Path]:
 
     After an error nothing is left of it; after a kill perhaps a hidden file or folder. ``private``,
     in folders of our own: files are for their owner only, and what a kill left, a ``.tmp``, is
-    known by its name and removed by the next writer.
+    known by its name and removed by the next writer. Elsewhere who may read the old file may read
+    the new one, and a device or a pipe is not replaced.
     """
     name = f"{path.name}.tmp" if private else f".{path.name}.{token_hex(8)}"
     temporary = path.with_name(name)
     with refusals(path, "write"):
+        old = path.stat() if path.exists() else None
+        if old is not None and not (stat.S_ISREG(old.st_mode) or stat.S_ISDIR(old.st_mode)):
+            raise RunError(f"{path} is neither a file nor a folder", "choose another name")
         if private:  # elsewhere a name that can be foreseen may be that of someone's own file
             remove(temporary)
         try:
             yield temporary
             seal(temporary, private=private)
+            if old is not None and not private and temporary.is_file():
+                temporary.chmod(stat.S_IMODE(old.st_mode))
             temporary.replace(path)
         except BaseException:
             with suppress(OSError):  # what went wrong first is what the user should hear

@@ -9,6 +9,7 @@ model.predict(["a fine film"])
 from __future__ import annotations
 
 import json
+import os
 import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,6 +27,7 @@ from selftrain.data import Example, Labeled, Notes, Split, is_empty, make_split,
 from selftrain.disk import refusals, replacing
 from selftrain.errors import DataError, ModelError, RunError
 from selftrain.manifest import MANIFEST
+from selftrain.untrusted import plain_file
 
 if TYPE_CHECKING:
     from selftrain.classifier import Classifier
@@ -157,10 +159,12 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def save(self, folder: str | Path) -> None:
         """Write the model to a new folder: labels, trained tensors, which backbone it needs."""
         check_is_fitted(self, "model_")
-        place = Path(folder)
+        place = Path(folder).resolve()
         with refusals(place, "write"):
             if place.exists() and any(place.iterdir()):
                 raise RunError(f"{place} is not empty", "choose a new folder")
+            if place == Path.cwd():  # it would be replaced, and who works in it left in none
+                raise RunError(f"{place} is the working folder", "choose a new folder in it")
             place.parent.mkdir(parents=True, exist_ok=True)
         facts = {"params": self.get_params(), "classes": self.classes_.tolist()}
         with replacing(place) as here:
@@ -180,7 +184,10 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         place = Path(folder)
         is_run = (place / MANIFEST).exists()
         model = runs.load(place, backbone=backbone) if is_run else Classifier.load(place, backbone)
-        params, classes = read_facts(place / FACTS, model.labels)
+        facts = place / FACTS
+        if not is_run:  # a model may lie in a hub's cache, which is made of links
+            facts = Path(os.path.realpath(facts))
+        params, classes = read_facts(facts, model.labels)
         if params.get("backbone") not in backbones.EMBEDDED:  # the next fit would follow it
             params["backbone"] = backbone
         self = cls(**params)
@@ -274,17 +281,15 @@ def missing(label: object) -> bool:
 
 def read_facts(path: Path, labels: Sequence[str]) -> tuple[dict[str, Any], list[Any]]:
     """Parameters, and labels as they were given; strings where a model was saved without them."""
-    if not path.exists():
+    if not os.path.lexists(path):
         return {}, list(labels)
     try:
-        if path.stat().st_size > LARGEST_FACTS:
-            raise ValueError("it is too large")
-        facts = json.loads(path.read_text("utf-8"))
+        facts = json.loads(plain_file(path, LARGEST_FACTS).read_text("utf-8"))
         params, classes = dict(facts["params"]), list(facts["classes"])
         if not params.keys() <= SelfTrainingClassifier().get_params().keys():
             raise ValueError("it has unknown parameters")
         if [name_of(label) for label in classes] != list(labels):
             raise ValueError("its classes are not those of the model")
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ModelError(f"{path} cannot be read: {error}", "copy the folder again") from None
     return params, classes

@@ -23,6 +23,7 @@ HEAD_NAMES = {
     "mlm.bias": "bias",
 }
 """What an add-on calls the parts of a head, and what ``MLMHead`` calls them."""
+OTHER_HALF = {"A.weight": "B.weight", "B.weight": "A.weight"}
 
 
 class MLMHead(nn.Module):
@@ -90,17 +91,27 @@ class Addon:
 
     def apply(self, encoder: nn.Module, family: Family) -> MLMHead:
         """Change an encoder in place and return its head."""
+        for name in sorted(self.needed() - self.tensors.keys()):
+            raise ValueError(f"it lacks tensor `{name}`")
         head = fresh_head(encoder, family)
         places = dict(encoder.named_parameters())
         places |= {name: head.get_parameter(place) for name, place in HEAD_NAMES.items()}
         with torch.no_grad():
             for name, tensor in self.tensors.items():
                 stem, _, part = name.rpartition(".lora_")
-                if part == "A.weight":  # W + B A
-                    places[f"{stem}.weight"].add_(self.tensors[f"{stem}.lora_B.weight"] @ tensor)
+                if part == "A.weight":
+                    _add(places[f"{stem}.weight"], self.tensors[f"{stem}.lora_B.weight"], tensor)
                 elif part != "B.weight":
                     _copy(places[name], tensor)
         return head
+
+    def needed(self) -> set[str]:
+        """The whole head, or a fresh one would pass for trained; and both halves of each B A."""
+        parts = [name.rpartition(".lora_") for name in self.tensors]
+        halves = {
+            f"{stem}{lora}{OTHER_HALF[part]}" for stem, lora, part in parts if part in OTHER_HALF
+        }
+        return halves | HEAD_NAMES.keys()
 
 
 def read_addon(path: Path) -> Addon:
@@ -114,6 +125,14 @@ def read_addon(path: Path) -> Addon:
         raise ModelError(
             f"add-on `{path}` cannot be read: {error}", "copy the file again, or train a new one"
         ) from None
+
+
+def _add(place: Tensor, b: Tensor, a: Tensor) -> None:
+    """W + B A, if it fits: of wrong sizes the product may be larger than any memory."""
+    if (b.ndim, a.ndim) != (2, 2) or [len(b), a.shape[1]] != list(place.shape):
+        found = f"{list(b.shape)} times {list(a.shape)}"
+        raise ValueError(f"shape {found}; expected {list(place.shape)}")
+    place.add_(b @ a)
 
 
 def _copy(place: Tensor, tensor: Tensor) -> None:

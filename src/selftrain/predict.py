@@ -19,6 +19,7 @@ from selftrain.data import Table
 from selftrain.disk import replacing
 from selftrain.errors import DataError
 from selftrain.files import DELIMITERS, JSON_LINES, PARQUET, harmless
+from selftrain.untrusted import printable
 
 if TYPE_CHECKING:
     from selftrain.classifier import Classifier
@@ -127,8 +128,15 @@ def _write_delimited(
     writer = csv.writer(
         file, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC
     )
-    writer.writerow(map(harmless, names))
-    writer.writerows(map(harmless, row) for row in rows)
+    clean = _shown if file.isatty() else harmless
+    writer.writerow(map(clean, names))
+    writer.writerows(map(clean, row) for row in rows)
+
+
+def _shown(cell: object) -> object:
+    """A harmless cell, without the codes that a terminal would obey."""
+    safe = harmless(cell)
+    return printable(safe) if isinstance(safe, str) else safe
 
 
 def _write_json_lines(path: Path, names: Sequence[str], rows: Iterable[Answer]) -> None:

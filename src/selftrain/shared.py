@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import torch
 from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
@@ -35,6 +34,7 @@ from selftrain.seeds import child
 from selftrain.task import Task
 
 PARTS = ("plain", "mean", "wins", "variance", "entropy")
+UNREADABLE = (OSError, SafetensorError, ValidationError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,29 +177,41 @@ def write_votes(
 def read_about(path: Path) -> About | None:
     """What a file says of its votes; None where there is none, or it says nothing sensible."""
     try:
-        with safe_open(path, "pt") as file:
-            return TypeAdapter(About).validate_python(file.metadata() or {})
-    except (OSError, SafetensorError, ValidationError):
+        with safe_open(regular(path), "pt") as file:
+            return about_of(file)
+    except UNREADABLE:
         return None
 
 
 def read_votes(path: Path, rows: Sequence[Example], classes: int, passes: int) -> Kept | None:
     """The votes that were kept on exactly these rows and passes; None where there are none."""
-    about = read_about(path)
-    if about is None or (about.rows, about.passes) != (_names(rows), passes):
-        return None
-    with safe_open(path, "pt") as file:
-        if set(file.keys()) != set(PARTS):
-            return None
-        parts = {name: file.get_tensor(name) for name in PARTS}
     shapes = {name: [len(rows), classes] for name in PARTS} | {"entropy": [len(rows)]}
-    whole = all(
-        list(part.shape) == shapes[name]
-        and part.dtype == torch.float64
-        and bool(part.isfinite().all())
-        for name, part in parts.items()
-    )
+    try:
+        with safe_open(regular(path), "pt") as file:
+            about = about_of(file)
+            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+            found = {name: (part.get_shape(), part.get_dtype()) for name, part in slices.items()}
+            if (about.rows, about.passes) != (_names(rows), passes) or found != {
+                name: (shape, "F64") for name, shape in shapes.items()
+            }:
+                return None
+            parts = {name: file.get_tensor(name) for name in PARTS}
+    except UNREADABLE:
+        return None
+    whole = all(bool(part.isfinite().all()) for part in parts.values())
     return Kept(Votes(**parts, passes=passes), about) if whole else None
+
+
+def regular(path: Path) -> Path:
+    """The path, if a file stands there: a pipe would be waited for."""
+    if not path.is_file():
+        raise FileNotFoundError(path)
+    return path
+
+
+def about_of(file: Any) -> About:
+    """What an open file says of its votes."""
+    return TypeAdapter(About).validate_python(file.metadata() or {})
 
 
 def _names(rows: Sequence[Example]) -> str:

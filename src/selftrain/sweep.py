@@ -204,7 +204,7 @@ class Sweep:
         except Timeout:
             raise RunError(
                 f"{self.out} is being written by another process",
-                f"for several workers: --storage sqlite:///{self.out / 'workers.db'}",
+                f"for several workers: --storage {sqlite(self.out / 'workers.db')}",
             ) from None
         try:
             yield
@@ -218,7 +218,7 @@ class Sweep:
 
         several = self.storage is not None
         return create_study(
-            storage=opened(self.storage or f"sqlite:///{self.out / DATABASE}", beats=several),
+            storage=opened(self.storage or sqlite(self.out / DATABASE), beats=several),
             study_name=self.name,
             sampler=RandomSampler(),
             direction="maximize",
@@ -329,6 +329,15 @@ class Sweep:
         with replacing(self.out / REPORT) as path:
             path.write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n", "utf-8")
         return told
+
+
+def sqlite(path: Path) -> str:
+    """The address of a database file; Optuna would fill in what stands in single braces.
+
+    >>> sqlite(Path("runs/{x}/sweep.db"))
+    'sqlite:///runs/{{x}}/sweep.db'
+    """
+    return f"sqlite:///{path}".replace("{", "{{").replace("}", "}}")
 
 
 def once(say: Callable[[str], object]) -> Callable[[str], object]:

@@ -213,6 +213,7 @@ def opened(url: str, *, beats: bool) -> RDBStorage:
     """
     from optuna.exceptions import StorageInternalError
     from optuna.storages import RDBStorage, RetryHeartbeatStaleTrialCallback
+    from sqlalchemy import make_url
     from sqlalchemy.exc import SQLAlchemyError
 
     refusals = (ImportError, RuntimeError, SQLAlchemyError, StorageInternalError)
@@ -225,9 +226,16 @@ def opened(url: str, *, beats: bool) -> RDBStorage:
             more |= {"heartbeat_interval": BEAT, "grace_period": GRACE}
             more["heartbeat_stale_trial_callback"] = again
         try:
+            if "@" in (make_url(url).host or ""):  # the end of a password: a driver would show it
+                raise ValueError
             return RDBStorage(url, **more)
         except refusals:  # of two workers that start together, both make the tables
             time.sleep(LOOK)
+        except (ValueError, LookupError):  # their texts have parts of the address
+            raise ConfigError(
+                "cannot use that storage: its address cannot be read",
+                "in a password write %40 for @, %7B for { and %7D for }",
+            ) from None
         try:
             return RDBStorage(url, **more)
         except refusals as error:

@@ -11,6 +11,7 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from typing import Annotated, NoReturn
 
 import typer
@@ -41,6 +42,7 @@ STOPPED = 130  # what a shell says of a program ended by Ctrl-C; typer's too
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command; our own errors become one line and a hint, anything else shows its trace."""
+    speak_utf8()
     try:
         code = app(arguments, prog_name="selftrain", standalone_mode=False)
         sys.stdout.flush()  # here, where what the system says can still be told
@@ -58,6 +60,14 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     if code == STOPPED:
         say("stopped")
     sys.exit(code or 0)
+
+
+def speak_utf8() -> None:
+    """Write UTF-8 to files and pipes, and to a terminal what it knows: any text can be written."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            encoding = None if stream.isatty() else "utf-8"
+            stream.reconfigure(encoding=encoding, errors="backslashreplace")
 
 
 def fail(problem: str, hint: str, code: int) -> NoReturn:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from selftrain.cli import options
-from selftrain.cli.talk import Watch, show_json, show_scores, warn
+from selftrain.cli.talk import Watch, json_of, show_json, show_scores, warn
 from selftrain.errors import ConfigError, DataError, require
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ def predict(
         if as_json:
             names = columns(model, table, texts=with_text)
             for row in answers(model, table, passes=passes, on=on, texts=with_text):
-                print(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False))
+                print(json_of(dict(zip(names, row, strict=True))))
         else:
             write(model, table, out, passes=passes, on=on, texts=with_text)
 

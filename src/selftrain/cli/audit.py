@@ -10,7 +10,7 @@ import typer
 
 from selftrain.cli import options
 from selftrain.cli.answer import check_fits
-from selftrain.cli.talk import Watch, printable, show, show_json, warn
+from selftrain.cli.talk import Watch, show, show_json, warn
 from selftrain.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -105,8 +105,10 @@ def class_rows(told: Told) -> Rows:
 
 
 def markdown(rows: Rows) -> str:
-    """A table as Markdown; a label may hold anything, so what would end a cell is escaped."""
-    head, *body = ([printable(cell).replace("|", "\\|") for cell in row] for row in rows)
+    """A table as Markdown; a label may hold anything, so what Markdown would obey is escaped."""
+    from selftrain.tables.sheet import in_markdown
+
+    head, *body = ([in_markdown(cell) for cell in row] for row in rows)
     rules = ["---", *["---:"] * (len(head) - 1)]
     return "\n".join("| " + " | ".join(row) + " |" for row in (head, rules, *body))
 

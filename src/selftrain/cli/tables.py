@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,7 +11,7 @@ import typer
 
 from selftrain.cli import options
 from selftrain.cli.demo import seeds_of
-from selftrain.cli.talk import printable, say, show
+from selftrain.cli.talk import json_of, printable, say, show
 from selftrain.errors import ConfigError, require
 
 if TYPE_CHECKING:
@@ -194,9 +193,8 @@ def show_sheets(sheets: Sequence[Sheet]) -> None:
     for place, sheet in enumerate(sheets):
         if place:
             print()
-        head = [printable(name) for name in sheet.head]
         figures = sheet.words < len(sheet.head)
-        show(head, sheet.rows, title=printable(sheet.title), figures=figures)
+        show(sheet.head, sheet.rows, title=sheet.title, figures=figures)
         for note in sheet.notes:
             print(printable(note))
 
@@ -207,12 +205,12 @@ def write(sheets: Sequence[Sheet], form: str, out: Path | None) -> None:
     from selftrain.tables import FORMATS
 
     if form == "json":
-        text = json.dumps([asdict(sheet) for sheet in sheets], indent=2, ensure_ascii=False)
+        text = json_of([asdict(sheet) for sheet in sheets], indent=2)
     else:
-        text = "\n".join(map(printable, FORMATS[form](sheets).split("\n")))
+        text = FORMATS[form](sheets)
     if out is None:
         print(text)
         return
-    with replacing(out) as temporary:
+    with replacing(out.resolve()) as temporary:  # resolved: a link stays, its target is replaced
         temporary.write_text(text + "\n", encoding="utf-8")
     say(f"written: {out}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -51,14 +52,29 @@ def show(
     from selftrain.report import table
 
     clean = ([printable(cell) for cell in row] for row in rows)
-    made = table(head, clean, title=title, figures=figures)
+    title = None if title is None else printable(title)
+    made = table([printable(name) for name in head], clean, title=title, figures=figures)
     width = None if sys.stdout.isatty() else 1_000  # a pipe has no width: nothing is folded
     Console(markup=False, emoji=False, highlight=False, width=width).print(made)
 
 
 def show_json(value: object) -> None:
     """Plain values on stdout."""
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    print(json_of(value, indent=2))
+
+
+def json_of(value: object, indent: int | None = None) -> str:
+    r"""JSON as people read it, with the codes that a terminal would obey written as numbers.
+
+    >>> print(json_of("café \x9b2J"))
+    "café \u009b2J"
+    """
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    return re.sub(r"[^\n -~]", _readable, text)
+
+
+def _readable(found: re.Match[str]) -> str:
+    return found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1]
 
 
 def show_scores(scores: Mapping[str, float], title: str) -> None:

@@ -70,17 +70,17 @@ FORMATS = {"markdown": markdown, "csv": csv, "latex": latex}
 
 def _markdown(sheet: Sheet) -> str:
     rules = ["---"] * sheet.words + ["---:"] * (len(sheet.head) - sheet.words)
-    told = [[_in_markdown(cell) for cell in row] for row in (sheet.head, *sheet.rows)]
+    told = [[in_markdown(cell) for cell in row] for row in (sheet.head, *sheet.rows)]
     lines = [f"| {' | '.join(row)} |" for row in (told[0], rules, *told[1:])]
-    notes = [f"- {_in_markdown(note)}" for note in sheet.notes]
-    parts = [f"### {_in_markdown(sheet.title)}", "\n".join(lines), "\n".join(notes)]
+    notes = [f"- {in_markdown(note)}" for note in sheet.notes]
+    parts = [f"### {in_markdown(sheet.title)}", "\n".join(lines), "\n".join(notes)]
     return "\n\n".join(part for part in parts if part)
 
 
-def _in_markdown(text: str) -> str:
+def in_markdown(text: str) -> str:
     r"""Text that Markdown takes for nothing but text.
 
-    >>> print(_in_markdown("a|b <1M *c*"))
+    >>> print(in_markdown("a|b <1M *c*"))
     a\|b \<1M \*c\*
     """
     return re.sub(r"([\\|<*`\[\]])", r"\\\1", one_line(text))
@@ -156,9 +156,9 @@ def _in_latex(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """The text on one line: a line break would end a row.
+    r"""The text on one line, for a line break would end a row; other control codes are spelt out.
 
-    >>> one_line("two\\n  lines")
-    'two lines'
+    >>> print(one_line("two\n  lines, \x1b[2J"))
+    two lines, \x1b[2J
     """
-    return " ".join(text.split())
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(text.split()))

@@ -63,7 +63,7 @@ def main() -> None:
     cells = [
         cell for cell in results.read(options.cells) if cell.on == "test" and cell.seed in SEEDS
     ]
-    groups = list(students(cells))
+    groups = sorted(students(cells), key=lambda group: group[0][0].task)
     print(ABOUT)
     lines.show_table(HEAD, [summary(mine, scores) for mine, scores in groups])
     print(SURE)

@@ -40,8 +40,13 @@ def top(layers: Layers, family: Family, count: int) -> int:
 
 
 def wavering(layers: Layers, family: Family, count: int) -> int:
-    """In how many layers dropout passes differ: in all where every layer has the same weights."""
-    return count if family.shared else top(layers, family, count)
+    """In how many layers dropout passes differ.
+
+    A preset says ``last`` for every family; where every layer has the same weights that is all.
+    """
+    if isinstance(layers, str) and family.shared:
+        return count
+    return top(layers, family, count)
 
 
 def replace(encoder: nn.Module, path: str, module: nn.Module) -> None:

@@ -147,18 +147,10 @@ def test_a_reweighed_step_adds_its_losses_up(tiny_backbone):
     )
 
 
-def test_a_head_is_started_by_what_is_learnt_from(tiny_backbone):
-    how = replace(HOW, only="gold", loss=CrossEntropy(), head_start="regression")
-    states = []
-    for given in (lesson(), Lesson(gold=GOLD)):
-        model = build(TASK, tiny_backbone("bert"), how.changes, reads="head", seed=1)
-        fit(model, given, how, seed=1, on=MACHINE)
-        states.append(model.state())
-    assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
-
-
-def test_only_gold_leaves_the_rest_of_the_lesson_unread(tiny_backbone):
-    how = replace(HOW, only="gold", loss=CrossEntropy())
+@pytest.mark.parametrize("start", ["regression", "random"])
+def test_only_gold_leaves_the_rest_of_the_lesson_unread(start, tiny_backbone):
+    """Neither learnt from, nor read to start a head."""
+    how = replace(HOW, only="gold", loss=CrossEntropy(), head_start=start)
     models = []
     for given in (lesson(), Lesson(gold=GOLD)):
         model = build(TASK, tiny_backbone("bert"), how.changes, reads="head", seed=1)

@@ -21,8 +21,7 @@ import pytest
 import command
 from command import selftrain, write_files
 from selftrain import experiment
-from selftrain.cli.demo import seeds_of
-from selftrain.cli.inputs import Files, words_of
+from selftrain.cli.inputs import Files, seeds_of, words_of
 from selftrain.cli.talk import json_of, printable, show, talk
 from selftrain.config import Config
 from selftrain.data import Notes

@@ -9,8 +9,8 @@ import typer
 from typing_extensions import TypedDict
 
 from selftrain.cli import inputs, options
-from selftrain.cli.demo import seeds_of
 from selftrain.cli.fit import resumable
+from selftrain.cli.inputs import seeds_of
 from selftrain.cli.talk import Watch, say, show_json
 from selftrain.errors import ConfigError
 

@@ -10,7 +10,7 @@ import typer
 from selftrain.cli import inputs, options
 from selftrain.cli.fit import resumable
 from selftrain.cli.talk import Watch, say, show, show_json, warn
-from selftrain.errors import ConfigError, require
+from selftrain.errors import require
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,7 +72,7 @@ def demo(
         "cache_mb": cache_mb,
     }
     settings = configs.read(config).over(flags)
-    numbers = [settings.seed] if seeds is None else seeds_of(seeds)
+    numbers = [settings.seed] if seeds is None else inputs.seeds_of(seeds)
     with Watch() as watch:
         with watch.busy("fetching the demo set" if data is None else "reading"):
             about, rows = rows_of(cut, data, Columns(**settings.columns), notes=notes)
@@ -134,13 +134,3 @@ def compare(
     say(f"run folders: {out / about.name}")
     title = f"{about.name}: accuracy on {on_rows} rows, {method.name} on {backbone.name}"
     return title, by_system(found)
-
-
-def seeds_of(text: str) -> list[int]:
-    """Seeds from a list with commas, each once."""
-    try:
-        return list(dict.fromkeys(int(part) for part in text.split(",")))
-    except ValueError:
-        raise ConfigError(
-            f"--seeds is {text!r}; expected whole numbers with commas", "--seeds 12,21,42"
-        ) from None

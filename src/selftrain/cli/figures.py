@@ -9,7 +9,7 @@ import typer
 
 from selftrain.cli import options
 from selftrain.cli.answer import check_fits, loaded
-from selftrain.cli.demo import seeds_of
+from selftrain.cli.inputs import seeds_of
 from selftrain.cli.talk import Watch, say, show_json, warn
 from selftrain.errors import ConfigError, RunError, require
 

@@ -86,6 +86,16 @@ def words_of(items: Sequence[str] | None) -> dict[str, str]:
     return found
 
 
+def seeds_of(text: str) -> list[int]:
+    """Seeds from a list with commas, each once."""
+    try:
+        return list(dict.fromkeys(int(part) for part in text.split(",")))
+    except ValueError:
+        raise ConfigError(
+            f"--seeds is {text!r}; expected whole numbers with commas", "--seeds 12,21,42"
+        ) from None
+
+
 def machine_of(settings: Config, watch: Watch) -> Machine:
     """Where it runs, with its progress shown and its notes said."""
     from selftrain.machine import Machine

@@ -10,8 +10,8 @@ import typer
 
 from selftrain.cli import inputs, options
 from selftrain.cli.bench import spoken
-from selftrain.cli.demo import seeds_of
 from selftrain.cli.fit import resumable
+from selftrain.cli.inputs import seeds_of
 from selftrain.cli.talk import Watch, printable, say, show, show_json
 from selftrain.errors import ConfigError, require
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from selftrain.cli import options
-from selftrain.cli.demo import seeds_of
+from selftrain.cli.inputs import seeds_of
 from selftrain.cli.talk import json_of, printable, say, show
 from selftrain.errors import ConfigError, require
 

@@ -6,12 +6,13 @@ A script that was killed goes on where it stopped: what has a line is not measur
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterable, Sequence
 from math import nan
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+from selftrain.checkout import commit_of
 
 ROOT = Path(__file__).resolve().parents[1]
 Line = dict[str, Any]
@@ -46,18 +47,7 @@ def threads() -> int:
     return torch.get_num_threads()
 
 
-def _commit() -> str:
-    """The commit of this repository, with a + where files other than the results differ from it."""
-
-    def git(*words: str) -> str:
-        said = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True)
-        return said.stdout.strip()
-
-    differs = git("status", "--porcelain", "--", ".", ":(exclude)benchmarks/results")
-    return git("rev-parse", "--short", "HEAD") + ("+" if differs else "")
-
-
-COMMIT = _commit()
+COMMIT = commit_of(ROOT, "benchmarks/results")
 """As a script starts: what is committed while it runs is not what it measures."""
 
 

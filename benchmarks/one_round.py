@@ -29,7 +29,7 @@ from selftrain.classifier import narrowed
 from selftrain.data import Judged, Labeled, Split
 from selftrain.evaluate import evaluate
 from selftrain.fit import fit
-from selftrain.loop import drawn, fresh, remember
+from selftrain.loop import drawn, fresh, remembering
 from selftrain.losses import EasyHard, Soft
 from selftrain.machine import Machine
 from selftrain.method import Method
@@ -103,9 +103,10 @@ def main() -> None:
                 iter(votes), task.labels, split.labeled, pool=len(pool), number=1, seed=seed
             )
             started = time.perf_counter()
-            remember(task, split, chosen, (), backbone=backbone, seed=seed, on=on)
-            student = fresh(task, chosen.student[0], backbone, child(seed, "student", 1), teacher)
-            fit(student, lesson, chosen.student[0], seed=child(seed, "fit", 1, 0), on=on)
+            own = child(seed, "student", 1)
+            with remembering(task, split, chosen, (), backbone=backbone, seed=seed, on=on):
+                student = fresh(task, chosen.student[0], backbone, own, teacher)
+                fit(student, lesson, chosen.student[0], seed=child(seed, "fit", 1, 0), on=on)
             seconds = time.perf_counter() - started
             line = {
                 **place,

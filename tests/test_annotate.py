@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -9,10 +10,12 @@ import torch
 
 from by_hand import MACHINE, POOL, TASK
 from selftrain import annotate as room
+from selftrain import projected
 from selftrain.annotate import annotate
-from selftrain.classifier import build
+from selftrain.classifier import build, narrowed
 from selftrain.errors import ModelError
-from selftrain.pel import Adapter, Full
+from selftrain.families import FAMILIES
+from selftrain.pel import IA3, Adapter, BitFit, Full, LoRA, Prefix, PTuning
 from selftrain.scores import certainty, joined
 
 NAMES = ("plain", "mean", "wins", "variance", "entropy")
@@ -135,6 +138,72 @@ def test_the_teacher_is_left_as_it_was(tiny_backbone):
     assert not model.training
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state().items())
     assert all(p.grad is None for p in model.parameters())
+
+
+def test_no_graph_is_built(tiny_backbone, monkeypatch):
+    """A graph would hold every activation of a batch until its votes are counted."""
+    model = teacher(tiny_backbone("bert"))
+    grown = []
+    upper = model.upper
+
+    def watched(*given):
+        out = upper(*given)
+        grown.append(out.logits.requires_grad)
+        return out
+
+    monkeypatch.setattr(model, "upper", watched)
+    votes(model)
+    assert set(grown) == {False}
+
+
+# ── what passes over the same states need not compute again ──────────────────────────────────
+
+TUNINGS = [
+    Full(),
+    BitFit(),
+    Adapter(width=4),
+    Prefix(length=3),
+    PTuning(length=3),
+    LoRA(rank=2),
+    IA3(),
+]
+
+
+@pytest.mark.parametrize("reads", ["head", "prompt"])
+@pytest.mark.parametrize("tuning", TUNINGS, ids=lambda tuning: tuning.kind)
+@pytest.mark.parametrize("family", [name for name, seams in FAMILIES.items() if seams.one_row])
+def test_projecting_once_changes_no_bit(tiny_backbone, monkeypatch, family, tuning, reads):
+    model = build(TASK, tiny_backbone(family), tuning, reads=reads, seed=1)
+    torch.manual_seed(7)
+    for p in model.trainable().values():  # as after training
+        p.data += 0.1 * torch.randn_like(p)
+    narrow = narrowed(model, 2)
+    calls = []
+    layers = list(narrow.encoder.get_submodule(FAMILIES[family].layers).children())
+    value = layers[0].get_submodule(FAMILIES[family].value)
+    forward = value.forward
+    monkeypatch.setattr(value, "forward", lambda x: calls.append(x.shape) or forward(x))
+    seen = votes(narrow, POOL[:6], passes=4)
+    assert len(calls) == 1
+    with monkeypatch.context() as patched:
+        patched.setattr(room.projected, "once", lambda *_: nullcontext())
+        assert equal(votes(narrow, POOL[:6], passes=4), seen)
+    assert len(calls) == 1 + 5
+    assert equal(votes(narrow, POOL[:6], passes=4), seen)  # nothing was left behind
+
+
+def test_other_states_are_projected_as_ever(tiny_backbone):
+    model = narrowed(teacher(tiny_backbone("bert")), 1)
+    family = model.backbone.family
+    (layer,) = model.encoder.get_submodule(family.layers).children()
+    query = layer.get_submodule(family.query)
+    states, others = torch.randn(2, 3, 5, model.backbone.width)
+    expected = query(states), query(others)
+    with torch.no_grad(), projected.once(model.encoder, family, states):
+        for _ in range(2):
+            assert torch.equal(query(states), expected[0])
+            assert torch.equal(query(others), expected[1])
+    assert torch.equal(query(states), expected[0])
 
 
 def test_progress_counts_batches(tiny_backbone, monkeypatch):

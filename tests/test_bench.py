@@ -17,6 +17,7 @@ from selftrain import bench, results, runs, shared, tasksets
 from selftrain.bench import Bench, Grid, Group
 from selftrain.data import examples
 from selftrain.errors import RunError, TrainingError
+from selftrain.evaluate import answered
 from selftrain.experiment import train
 from selftrain.loop import drawn
 from selftrain.losses import CrossEntropy
@@ -136,7 +137,23 @@ def test_the_estimate_counts_a_shared_teacher_and_its_votes_once(made, monkeypat
     assert rows(upet=METHOD, ft=FT) == rows(upet=METHOD) + scored
     assert rows(upet=METHOD, st=ST) < rows(upet=METHOD) + rows(st=ST) - teacher
     other = replace(ST, passes=ST.passes + 1)
-    assert rows(upet=METHOD, st=other) == rows(upet=METHOD) + rows(st=other) - teacher
+    both = rows(upet=METHOD) + rows(st=other)
+    assert rows(upet=METHOD, st=other) == both - teacher - scored
+
+
+def test_a_teacher_that_methods_share_is_scored_once(made, monkeypatch):
+    asked = []
+
+    def watched(model, held):
+        asked.append(model.model)
+        return answered(model, held)
+
+    monkeypatch.setattr(bench, "answered", watched)
+    upet, st = made(seeds=(12,), references=(), methods={"upet": METHOD, "st": ST}).run()
+    assert upet.by_round[0] == st.by_round[0]
+    assert len(asked) == 1 + 2 * METHOD.rounds
+    alone = made("alone", seeds=(12,), references=(), methods={"st": ST})
+    assert [result.by_round for result in alone.run()] == [st.by_round]
 
 
 def test_a_cell_that_says_nothing_of_its_rows_counts(made):
@@ -392,7 +409,7 @@ def test_a_dry_run_says_the_cost_and_writes_nothing(data, tmp_path, tiny_folder)
     ],
 )
 def test_a_wrong_flag_is_named(data, tmp_path, flags, problem):
-    said = command(f"bench {data} -o {tmp_path / 'out'} {flags}")
+    said = command(f"bench {data} -o {tmp_path / 'out'} --task sst2 {flags}")
     assert (said.code, problem in said.err) == (1, True), said.err
     assert "hint: " in said.err
 
@@ -416,7 +433,8 @@ def test_a_wrong_flag_is_named(data, tmp_path, flags, problem):
 )
 def test_a_wrong_grid_is_one_line_and_a_hint(data, tmp_path, lines, problem):
     (tmp_path / "grid.toml").write_text(lines + "\n", "utf-8")
-    said = command(f"bench {data} -o {tmp_path / 'out'} --grid {tmp_path / 'grid.toml'}")
+    grid = f"--grid {tmp_path / 'grid.toml'} --task sst2"
+    said = command(f"bench {data} -o {tmp_path / 'out'} {grid}")
     assert (said.code, problem in said.err) == (1, True), said.err
     assert "hint: " in said.err
 

@@ -89,8 +89,13 @@ def test_help_and_bad_paths_columns_and_folders_load_nothing_heavy(folder: Path)
         "fit nowhere.csv -u pool.csv -o run": 1,
         "fit labelled.csv -u pool.csv -o run --text review": 1,
         "fit labelled.csv -u pool.csv -o .": 1,
+        "fit labelled.csv -u nowhere.csv -o run": 1,
+        "fit labelled.csv -u labelled.csv -o run --label topic": 1,
         "predict nowhere test.csv": 1,
         "evaluate nowhere test.csv": 1,
+        "bench nowhere -o grid": 1,
+        "bench . -o grid --task sst2": 1,
+        "sweep . -o search --tasks agnews": 1,
     }
     done = subprocess.run(
         [sys.executable, "-c", LIGHT, *lines], capture_output=True, text=True, check=True

@@ -17,7 +17,7 @@ from selftrain.data import Example, Labeled, Lesson, Notes, Pool, Split, sift
 from selftrain.errors import TrainingError
 from selftrain.fit import fit
 from selftrain.guard import Verdict
-from selftrain.loop import draw, drawn, encoded, picked, self_train
+from selftrain.loop import answers, draw, drawn, encoded, picked, self_train
 from selftrain.pel import Adapter, Full
 from selftrain.seeds import child
 
@@ -85,6 +85,22 @@ def test_there_are_as_many_rounds_as_asked_for(whole):
     rounds, watched = whole
     assert [round_.number for round_ in rounds] == [0, 1, 2]
     assert watched.passes == [3, 3]
+
+
+def test_a_teacher_is_asked_once_about_the_slice(tiny_backbone, monkeypatch):
+    """What a student said when it was compared is what it says as the next teacher."""
+    asked = []
+
+    def watched(model, rows):
+        asked.append(len(rows))
+        return answers(model, rows)
+
+    monkeypatch.setattr(loop, "answers", watched)
+    rounds = run(tiny_backbone("bert"))
+    assert all(round_.accepted for round_ in rounds)
+    assert len(asked) == 1 + METHOD.rounds
+    (resumed,) = run(tiny_backbone("bert"), done=rounds[:2])
+    assert resumed.figures["changed"] == rounds[2].figures["changed"]
 
 
 def test_each_round_draws_its_own_part_of_the_pool(whole):

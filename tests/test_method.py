@@ -121,6 +121,14 @@ def changed(place: str, value: object) -> dict[str, Any]:
     return plain
 
 
+@pytest.mark.parametrize("kind", ["full", "ptuning"])
+def test_a_tuning_that_reaches_below_every_layer_refuses_layers(kind):
+    plain = to_plain(recipe("upet-head-adapter"))
+    plain["student"][0]["changes"] = {"kind": kind, "layers": 2}
+    with pytest.raises(ConfigError, match="full and ptuning change what every layer reads"):
+        from_plain(plain)
+
+
 @pytest.mark.parametrize(
     "place",
     ["rnds", "teacher.lr", "student.0.stepps", "student.0.contrast.lambda", "select.score.alhpa"],

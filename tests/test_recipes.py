@@ -10,7 +10,7 @@ import torch
 
 from by_hand import MACHINE, SPLIT, TASK, random_votes, same
 from selftrain.cli.bench import grid_of, read_grid
-from selftrain.cost import TOKENS, rows_read
+from selftrain.cost import TOKENS, rows_read, training
 from selftrain.data import Example
 from selftrain.errors import ConfigError
 from selftrain.loop import self_train
@@ -314,6 +314,19 @@ def test_placeholders_of_ptuning_make_every_row_of_its_students_longer(tiny_back
     assert long - short == pytest.approx((trained + 1000) * student.changes.length / TOKENS)
 
 
+def test_a_step_costs_the_layers_it_goes_through_and_the_rest_once_a_text(tiny_backbone):
+    sizes = {"labelled": 32, "pool": 2048, "scored": 1000, "classes": 2}
+    (first,) = LAPTOP.student
+    whole, cut = (
+        replace(recipe("upet-head-adapter"), rounds=1, student=(replace(first, changes=changes),))
+        for changes in (Adapter(width=64), Adapter(width=64, layers=1))
+    )
+    bert = tiny_backbone("bert")  # of three layers
+    trained = training(whole.student[0], 512, 2)
+    expected = rows_read(whole, bert, **sizes) - trained * 2 / 3 + 2048 * 2 / 3
+    assert rows_read(cut, bert, **sizes) == pytest.approx(expected)
+
+
 # ── the grids of the paper's tables ──────────────────────────────────────────────────────────
 
 
@@ -351,7 +364,9 @@ def test_a_grid_of_one_round_computes_no_alpha_twice():
 
 
 def test_the_trunks_differ_in_the_layers_of_the_student_alone():
-    whole, *cut = methods_of("trunk").values()
+    whole, *cut, half = methods_of("trunk").values()
     assert [method.student[0].changes.layers for method in (whole, *cut)] == [None, 3, 1]
     for method in cut:
         assert differences(method, whole) == {"student.0.changes.layers"}
+    assert half.student[0].states == "fp16"
+    assert differences(half, cut[0]) == {"student.0.states"}

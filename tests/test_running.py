@@ -168,6 +168,7 @@ def test_another_configuration_is_refused_by_its_first_difference(
     [
         ("threads", 99),
         ("device", "abacus"),
+        ("cache_mb", 0),
         *((f"versions.{name}", "1.0") for name in ("python", *PACKAGES)),
     ],
 )

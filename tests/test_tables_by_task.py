@@ -178,6 +178,26 @@ def test_notes_say_what_is_not_alike() -> None:
     assert "Runs had 1 and 2 threads: their seconds do not compare." in notes
 
 
+def test_notes_say_what_stands_behind_the_figures() -> None:
+    cells = [
+        cell("ust", 0.8, by_round=(0.7, 0.8), commit="abc1234"),
+        cell("cest", 0.8, by_round=(0.7, 0.8), commit="def5678+"),
+        cell("ust", 0.8, task="agnews", by_round=(0.7, 0.8), rows=7600, commit="abc1234"),
+    ]
+    notes = main(cells).notes
+    assert "Rounds at most: 1." in notes
+    assert "Rows scored: sst2 1,000, agnews 7,600." in notes
+    assert "Commits: abc1234, def5678+." in notes
+    old = [*cells, cell("head-st", 0.8)]
+    assert "Commits: abc1234, def5678+, some cells do not say at which." in main(old).notes
+    assert not any("Commits" in note for note in main([cell("ust", 0.8)]).notes)
+
+
+def test_a_mean_time_needs_the_times_of_all_runs() -> None:
+    cells = [cell("ust", 0.8, seconds=60.0), cell("ust", 0.8, task="agnews", seconds=None)]
+    assert rows(main(cells))["UST"]["seconds"] == "–"
+
+
 def test_heads_of_different_tasks_make_a_range_of_parameters() -> None:
     cells = [cell("ust", 0.8, tuned=(9, 770)), cell("ust", 0.8, task="cb", tuned=(9, 1155))]
     assert rows(main(cells))["UST"]["tunable"] == "770–1155"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import re
+import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,19 +19,21 @@ from torch.nn import functional as F
 
 import by_hand
 from by_hand import FILMS as TASK
-from selftrain import trunk
+from selftrain import classifier, trunk
 from selftrain.annotate import annotate
 from selftrain.backbone import Backbone, dropout_rates, load
 from selftrain.batches import Row, collate
 from selftrain.classifier import Classifier, build, narrowed
 from selftrain.data import Example, examples
-from selftrain.errors import ConfigError, RunError
+from selftrain.errors import ConfigError, ModelError, RunError
 from selftrain.loop import Round, self_train
 from selftrain.machine import Machine
+from selftrain.method import Tune
 from selftrain.pel import Adapter, BitFit, Full, LoRA, Prefix, PTuning, Tuning
 from selftrain.scores import certainty
 from selftrain.task import Task
 from selftrain.trunk import Memory, memory_of
+from small_disk import small_disk
 from small_run import MACHINE
 from tiny import RECIPES
 
@@ -76,6 +81,27 @@ def test_answers_from_memory_are_those_without(
         found = model.probabilities(TEXTS)
         torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
         assert torch.equal(found.argmax(1), expected.argmax(1))
+
+
+@pytest.mark.parametrize("tuning", [Adapter(width=4, layers=2), Prefix(length=3, layers=2)])
+@pytest.mark.parametrize("family", CUT)
+def test_a_cut_encoder_answers_as_the_whole_one_does(
+    family: str,
+    tuning: Tuning,
+    tiny_backbone: Callable[[str], Backbone],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Learned keys and values that stand at placeholders too (deberta, mpnet): they are those of
+    a layer, and below the cut there are none."""
+    model = cut_model(tiny_backbone(family), tuning)
+    monkeypatch.setattr(classifier, "_cut", lambda _card, _backbone, encoder: (None, encoder))
+    whole = build(TASK, tiny_backbone(family), tuning, reads="head", seed=1)
+    assert model.trunk is not None
+    assert whole.trunk is None
+    for mine, other in zip(model.trainable().values(), whole.trainable().values(), strict=True):
+        other.data.copy_(mine)
+    expected = whole.read(TEXTS)
+    torch.testing.assert_close(model.read(TEXTS), expected, atol=1e-5, rtol=0)
 
 
 def test_pairs_with_segments_are_told_apart(backbone: Backbone) -> None:
@@ -162,6 +188,38 @@ def test_the_limit_is_kept_and_the_rest_still_answered(backbone: Backbone) -> No
     assert torch.equal(model.probabilities(TEXTS), expected)
 
 
+def test_rows_without_a_place_are_all_that_is_encoded_again(backbone: Backbone) -> None:
+    model = cut_model(backbone)
+    assert model.trunk is not None
+    batch = collate(model.encode(TEXTS), model.pad)
+    expected = model.lower(batch)
+    planned(model, TEXTS[:8])
+    model.lower(batch)
+    rows = []
+    model.trunk.layers.register_forward_pre_hook(
+        lambda _, __, inputs: rows.append(len(inputs["attention_mask"])), with_kwargs=True
+    )
+    found = model.lower(batch)
+    assert rows == [4]
+    there = batch.attention.bool()
+    torch.testing.assert_close(found[there], expected[there], atol=1e-5, rtol=0)
+
+
+def test_a_state_too_large_for_16_bits_is_an_error(backbone: Backbone) -> None:
+    model = cut_model(backbone)
+    planned(model, TEXTS, half=True)
+    assert model.trunk is not None
+    model.trunk.layers.register_forward_hook(lambda _, __, out: scaled(out, 1e6))
+    with pytest.raises(ModelError, match=r"a state of [\d,]+ does not fit into 16 bits") as caught:
+        model.probabilities(TEXTS)
+    assert caught.value.hint == 'keep 32: states = "fp32"'
+
+
+def scaled(out: Any, factor: float) -> Any:
+    out.last_hidden_state = out.last_hidden_state * factor
+    return out
+
+
 def test_half_precision_takes_half_and_is_near(backbone: Backbone) -> None:
     model = cut_model(backbone)
     expected = model.probabilities(TEXTS)
@@ -180,6 +238,24 @@ def test_a_full_disk_is_an_error_before_anything_is_computed(
     monkeypatch.setattr(os, "posix_fallocate", full)
     with pytest.raises(RunError, match="no room for the 0 MB of states"):
         planned(cut_model(backbone), TEXTS, folder=tmp_path)
+
+
+def plan_on_a_small_disk(place: Path) -> None:
+    """In a process of its own: exits 0 only where a truly full disk is told in words."""
+    small_disk(place)()
+    try:
+        Memory().plan([Row(tuple(range(1000)))], 1000, limit=10**9, folder=place)
+    except RunError as error:
+        sys.exit(0 if "no room for the 4 MB of states" in error.message else 2)
+    sys.exit(3)
+
+
+def test_a_disk_that_is_really_too_small_is_an_error(tmp_path: Path) -> None:
+    forks = multiprocessing.get_context("forkserver")
+    process = forks.Process(target=plan_on_a_small_disk, args=(tmp_path,))
+    process.start()
+    process.join(60)
+    assert process.exitcode == 0
 
 
 def test_nothing_is_left_in_the_folder(backbone: Backbone, tmp_path: Path) -> None:
@@ -252,21 +328,62 @@ def test_narrow_passes_tell_certainty_and_leave_the_teacher_alone(backbone: Back
 # ── in a run ──
 
 
-def run(backbone: Backbone, on: Machine = by_hand.MACHINE, **student: Any) -> list[Round]:
+def rounds_of(
+    backbone: Backbone,
+    on: Machine = by_hand.MACHINE,
+    done: Sequence[Round] = (),
+    teacher: Tune = by_hand.METHOD.teacher,
+    **student: Any,
+) -> Generator[Round]:
     how = replace(by_hand.STUDENT, changes=Adapter(width=4, layers=1), **student)
-    method = replace(by_hand.METHOD, student=(how,), rounds=2)
-    return list(self_train(by_hand.TASK, by_hand.SPLIT, method, backbone=backbone, seed=3, on=on))
+    method = replace(by_hand.METHOD, teacher=teacher, student=(how,), rounds=2)
+    yield from self_train(
+        by_hand.TASK, by_hand.SPLIT, method, backbone=backbone, seed=3, on=on, done=done
+    )
+
+
+def run(backbone: Backbone, on: Machine = by_hand.MACHINE, **student: Any) -> list[Round]:
+    return list(rounds_of(backbone, on, **student))
 
 
 def test_a_run_plans_all_its_rows_and_learns_as_without_memory(backbone: Backbone) -> None:
-    remembered = run(backbone)
-    rows = memory_of(backbone, 2).planned
-    assert rows > len(by_hand.SPLIT.labeled) + by_hand.METHOD.pool
-    without = run(backbone, replace(by_hand.MACHINE, cache_mb=0))
-    assert memory_of(backbone, 2).planned == 0
+    memory = memory_of(backbone, 2)
+    small = replace(by_hand.MACHINE, cache_mb=0)
+    with_memory = [(round_, memory.planned) for round_ in rounds_of(backbone)]
+    with_none = [(round_, memory.planned) for round_ in rounds_of(backbone, small)]
+    remembered, planned = zip(*with_memory, strict=True)
+    without, none = zip(*with_none, strict=True)
+    assert min(planned) > len(by_hand.SPLIT.labeled) + by_hand.METHOD.pool
+    assert set(none) == {0}
     for one, other in zip(remembered, without, strict=True):
         for name, tensor in one.model.state().items():
             torch.testing.assert_close(tensor, other.model.state()[name], atol=1e-4, rtol=1e-3)
+
+
+def test_nothing_is_remembered_after_a_run_or_one_that_was_left(backbone: Backbone) -> None:
+    """Else the disk stays taken, and a later model would read states that it did not ask for."""
+    memory = memory_of(backbone, 2)
+    run(backbone)
+    assert memory.planned == 0
+    left = rounds_of(backbone)
+    next(left)
+    assert memory.planned > 0
+    left.close()
+    assert memory.planned == 0
+
+
+def test_a_finished_run_plans_nothing(backbone: Backbone, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = run(backbone)
+    monkeypatch.setattr(Memory, "plan", lambda *_, **__: pytest.fail("planned again"))
+    assert list(rounds_of(backbone, done=done)) == []
+
+
+def test_a_teacher_cut_elsewhere_is_remembered_too(backbone: Backbone) -> None:
+    teacher = replace(by_hand.METHOD.teacher, changes=Adapter(width=4, layers=2))
+    left = rounds_of(backbone, teacher=teacher)
+    next(left)
+    assert memory_of(backbone, 1).planned == memory_of(backbone, 2).planned > 0
+    left.close()
 
 
 def test_a_run_keeps_states_in_half_when_asked_and_that_changes_answers(
@@ -281,14 +398,15 @@ def test_a_run_says_what_it_takes_of_the_disk_before_it_starts(
     backbone: Backbone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
-    monkeypatch.setattr(Memory, "plan", lambda *_, **__: 12_345_678)
-    rounds = self_train(
-        by_hand.TASK,
-        by_hand.SPLIT,
-        replace(by_hand.METHOD, student=(replace(by_hand.STUDENT, changes=Adapter(layers=1)),)),
-        backbone=backbone,
-        seed=3,
-        on=replace(by_hand.MACHINE, note=said.append),
-    )
-    next(iter(rounds))
-    assert said == ["frozen layers are computed once a text: 12 MB of disk meanwhile"]
+    plan = Memory.plan
+
+    def large(memory: Memory, *rows: Any, limit: int, **how: Any) -> int:
+        return 1000 * plan(memory, *rows, limit=limit // 1000, **how)
+
+    monkeypatch.setattr(Memory, "plan", large)
+    for megabytes in (4096, 2):
+        on = replace(by_hand.MACHINE, note=said.append, cache_mb=megabytes)
+        next(rounds_of(backbone, on))
+    told = r"frozen layers are computed once for \d+ texts: \d+ MB of disk meanwhile"
+    assert re.fullmatch(told, said[0])
+    assert re.fullmatch(told + "; not all fit: the others are computed each time", said[1])

@@ -13,7 +13,9 @@ step() { # GRID FOLDER CELLS [flags]: what fails is told and passed over, and tr
     echo "== $(date +%H:%M) $grid $*" >&2
     python -m selftrain bench "$data" -o "$out/$folder" --shared "$out/paper/shared" \
         --grid "$here/$grid.toml" "$@" || echo "== not whole: $grid $*" >&2
-    cp "$out/$folder/cells.jsonl" "$here/$cells.jsonl"
+    if [ -f "$out/$folder/cells.jsonl" ]; then
+        cp "$out/$folder/cells.jsonl" "$here/$cells.jsonl"
+    fi
 }
 
 step first paper cells "$@"

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import torch
 
+from selftrain import projected
 from selftrain.batches import grouped
 from selftrain.classifier import Classifier
 from selftrain.data import Example
@@ -55,11 +56,12 @@ def _chunk_votes(teacher: Classifier, chunk: Sequence[Example], passes: int, on:
     for number in on.track(range(len(batches)), "annotating", len(batches)):
         batch = batches[number]
         state = teacher.lower(batch)
-        teacher.eval()
-        tally = Tally(teacher.upper(batch, state).logits.softmax(1).cpu())
-        teacher.train()
-        for _ in range(passes):
-            tally.add(teacher.upper(batch, state).logits.softmax(1).cpu())
+        with projected.once(teacher.encoder, teacher.backbone.family, state):
+            teacher.eval()
+            tally = Tally(teacher.upper(batch, state).logits.softmax(1).cpu())
+            teacher.train()
+            for _ in range(passes):
+                tally.add(teacher.upper(batch, state).logits.softmax(1).cpu())
         alike = alike and tally.alike
         parts.append(tally.votes())
     teacher.eval()

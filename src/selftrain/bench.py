@@ -20,6 +20,8 @@ from typing import Literal
 from selftrain import results, tasksets
 from selftrain.backbone import Backbone, load
 from selftrain.baselines import FrozenLogistic, Majority
+from selftrain.checkout import commit
+from selftrain.classifier import Classifier
 from selftrain.cost import rows_read, seconds_a_row
 from selftrain.data import Labeled, Split, gist
 from selftrain.disk import slug
@@ -206,6 +208,7 @@ class Bench:
         tasks: dict[str, tasksets.Taskset] = {}
         held: dict[str, tuple[Labeled, ...]] = {}
         backbones: dict[str, Backbone] = {}
+        known: dict[str, float] = {}
         twins = {twin(result.key): result for result in self.written() if result.run}
         for group, name in self.missing():
             if wanted is not None and group not in wanted:
@@ -225,7 +228,7 @@ class Bench:
             task = tasks[group.task].task
             try:
                 result = self.cell(
-                    group, name, task, split, held[group.task], backbones[group.backbone]
+                    group, name, task, split, held[group.task], backbones[group.backbone], known
                 )
             except LockedError as error:
                 self.say(f"{error.message}: left to it")
@@ -306,8 +309,12 @@ class Bench:
         split: Split,
         held: Sequence[Labeled],
         backbone: Backbone,
+        known: dict[str, float],
     ) -> Result:
-        """Train where there is something to train, then score."""
+        """Train where there is something to train, then score.
+
+        ``known`` are accuracies by what a model is made of: many methods share a teacher.
+        """
         method = self.method(group, name)
         if method is None:
             model = REFERENCES[name](task, backbone, split.labeled, held)
@@ -334,8 +341,9 @@ class Bench:
         whole = [round_ for round_ in rounds if round_.accepted or not round_.last]
         best = [round_ for round_ in rounds if round_.accepted][-1]
         scored = self.result(group, name, split, held, best.model, backbone)
+        known[best.model.digest()] = scored.accuracy
         by_round = [
-            scored.accuracy if round_ is best else self.accuracy(round_.model, held)
+            scored.accuracy if round_ is best else self.accuracy(round_.model, held, known)
             for round_ in whole
         ]
         return replace(
@@ -349,10 +357,15 @@ class Bench:
             run=folder.relative_to(self.out).as_posix(),
         )
 
-    def accuracy(self, model: Predictor, held: Sequence[Labeled]) -> float:
-        """Of one round."""
-        p, gold = answered(Watched(model, self.on), held)
-        return accuracy(p.argmax(1), gold)
+    def accuracy(
+        self, model: Classifier, held: Sequence[Labeled], known: dict[str, float]
+    ) -> float:
+        """Of one round; a model that many methods share is asked once."""
+        made = model.digest()
+        if made not in known:
+            p, gold = answered(Watched(model, self.on), held)
+            known[made] = accuracy(p.argmax(1), gold)
+        return known[made]
 
     def result(
         self,
@@ -387,6 +400,7 @@ class Bench:
             data=tasksets.fingerprint(self.data, task_of(group.task)),
             weights=backbone.sha256,
             version=version("selftrain"),
+            commit=commit(),
         )
 
 

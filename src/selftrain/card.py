@@ -7,6 +7,7 @@ and nothing is ever unpickled.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +54,15 @@ class Card:
     dropout: Annotated[float, Field(ge=0, lt=1)] | None = None
     """In place of the backbone's own rates; None leaves them."""
     format: Literal[1] = 1
+
+
+def digest(card: Card, tensors: Mapping[str, Tensor]) -> str:
+    """A hash of a model: another card or another bit gives another."""
+    whole = hashlib.sha256(TypeAdapter(Card).dump_json(card))
+    for name, tensor in sorted(tensors.items()):
+        whole.update(name.encode())
+        whole.update(tensor.cpu().flatten().view(torch.uint8).numpy().data)
+    return whole.hexdigest()
 
 
 def write(folder: Path, card: Card, tensors: Mapping[str, Tensor]) -> None:

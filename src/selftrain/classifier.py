@@ -233,6 +233,10 @@ class Classifier(nn.Module):
         for name, tensor in mine.items():
             tensor.copy_(state[name])
 
+    def digest(self) -> str:
+        """Names what this model answers: its card, and all that differs from its backbone."""
+        return cards.digest(self.card, self.state())
+
     def save(self, folder: Path) -> None:
         """Write what differs from the backbone, and a card that says how it was built."""
         cards.write(folder, self.card, self.state())

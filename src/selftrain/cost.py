@@ -32,22 +32,27 @@ def rows_read(
 ) -> float:
     """A whole run and its closing evaluation, in rows read; an estimate.
 
-    ``taught`` and ``voted``: another method leaves its teacher, and the votes of the first round.
+    ``taught`` and ``voted``: another method leaves its teacher and what that scores, and the votes
+    of the first round.
     """
     drawn = pool if method.pool == "all" else min(pool, method.pool)
     whole = 0.0 if taught else training(method.teacher, labelled, classes)
     if method.adapt is not None and not taught:
         whole += (FULL + 1) * method.adapt.steps * method.adapt.batch  # and its many words
     reader = method.teacher
-    whole += scored * longer(reader)
+    frozen = 1 - tuned_share(method.student[0], backbone) if method.student else 0.0
+    if not (taught and method.rounds):
+        whole += scored * longer(reader)
     for number in range(1, method.rounds + 1):
         easy = method.select.size(drawn, number)
         if number > 1 or not voted:
             share = top_share(method.passes_in, backbone)
             whole += drawn * (1 + DROPOUT * share * method.passes) * longer(reader)
         whole += sum(
-            training(how, labelled if how.only else easy, classes) for how in method.student
+            training(how, labelled if how.only else easy, classes) * (1 - frozen)
+            for how in method.student
         )
+        whole += drawn * frozen  # computed once a text
         reader = method.student[-1]
         whole += scored * longer(reader)
     return whole
@@ -71,6 +76,12 @@ def longer(how: Tune) -> float:
     """How much longer a row is for a model that was tuned so: P-tuning adds tokens to each."""
     added = how.changes.length if isinstance(how.changes, PTuning) else 0
     return 1 + added / TOKENS
+
+
+def tuned_share(how: Tune, backbone: Backbone) -> float:
+    """The share of the layers that a step goes through: below the tuned ones it is remembered."""
+    layers = getattr(how.changes, "layers", None)
+    return 1.0 if layers is None else top_share(layers, backbone)
 
 
 def top_share(layers: Layers, backbone: Backbone) -> float:

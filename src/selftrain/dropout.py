@@ -29,7 +29,7 @@ def keep(shape: torch.Size, rate: float) -> Tensor:
 def drop(x: Tensor, rate: float) -> Tensor:
     """The elements that stay, scaled up so that the mean stays too."""
     kept = 1 - round(rate * STEPS) / STEPS
-    return torch.where(keep(x.shape, rate), x, 0.0) / kept if kept else torch.zeros_like(x)
+    return torch.where(keep(x.shape, rate), x, 0.0).div_(kept) if kept else torch.zeros_like(x)
 
 
 class Dropout(nn.Dropout):
@@ -62,7 +62,7 @@ def attend(
     scores = (query * scale) @ key.transpose(2, 3)  # [B, H, L, L]
     if attention_mask is not None:
         # Not -inf: a padded query may see no key at all, and NaN would spread from it.
-        scores = scores.masked_fill(~attention_mask, torch.finfo(scores.dtype).min)
+        scores.masked_fill_(~attention_mask, torch.finfo(scores.dtype).min)
     mixed = drop(scores.softmax(-1), dropout) @ value  # [B, H, L, d]
     return mixed.transpose(1, 2).contiguous(), None
 

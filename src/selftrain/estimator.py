@@ -117,17 +117,20 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         counted = [f"{what}: {count}" for what, count in notes]
         for note in (*counted, *rehearse(task, split, method, backbone, seed=self.seed)):
             warnings.warn(note, stacklevel=2)
-        on = Machine(device=self.device, threads=self.threads)
+        on = Machine(device=self.device, threads=self.threads, note=self._say)
         rounds: list[Round] = []
         for round_ in self_train(task, split, method, backbone=backbone, seed=self.seed, on=on):
-            if self.verbose:
-                print(line_of(round_, method.rounds), file=sys.stderr)
+            self._say(line_of(round_, method.rounds))
             rounds.append(round_)
         self.notes_ = dict(notes)
         self.rounds_ = rounds
         self.model_: Classifier = [round_.model for round_ in rounds if round_.accepted][-1]
         self.classes_ = np.asarray(classes)
         return self
+
+    def _say(self, line: str) -> None:
+        if self.verbose:
+            print(line, file=sys.stderr)
 
     def _task(self, classes: Sequence[Any], *, pair: bool) -> Task:
         from selftrain.task import Task

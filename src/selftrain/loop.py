@@ -10,6 +10,7 @@ import heapq
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from itertools import chain, islice
 from statistics import fmean
@@ -29,6 +30,7 @@ from selftrain.method import Method, Tune
 from selftrain.neighbours import linked
 from selftrain.seeds import child, uniform
 from selftrain.task import Task
+from selftrain.trunk import Memory
 
 SLICE = 256  # pool rows on which teacher and student are compared
 ENCODED = 1024  # rows tokenised together
@@ -63,67 +65,75 @@ def self_train(
 ) -> Iterator[Round]:
     """Self-training as the paper has it; goes on after ``done``, the rounds already whole."""
     on = on or Machine()
+    if done and (done[-1].last or done[-1].number >= method.rounds):
+        return
     gold = Lesson(gold=split.labeled)
     slice_ = draw(split.unlabeled, SLICE, seed=child(seed, "slice"))
-    remember(task, split, method, slice_, backbone=backbone, seed=seed, on=on)
-    if done:
-        teacher = [round_.model for round_ in done if round_.accepted][-1]
-        if done[-1].last:
-            return
-    else:
-        started = time.perf_counter()
-        teacher = fresh(task, method.teacher, backbone, child(seed, "teacher"))  # line 1
-        if method.adapt is not None:
-            adapt(teacher, drawn(split, method, 0, seed), method.adapt, seed=seed, on=on)
-        fitted = fit(teacher, gold, method.teacher, seed=child(seed, "fit", 0), on=on)  # line 2
-        yield Round(0, teacher, gold, {"fit": [asdict(fitted)], **seconds(started)})
-    for number in range(len(done) or 1, method.rounds + 1):  # line 3
-        started = time.perf_counter()
-        pool = drawn(split, method, number, seed)  # line 4
-        wavering = narrowed(teacher, method.passes_in)
-        votes = annotate(wavering, pool, method.passes, seed=child(seed, "votes", number), on=on)
-        lesson = method.select(  # lines 5, 7-9
-            votes,
-            task.labels,
-            split.labeled,
-            pool=len(pool),
-            number=number,
-            seed=seed,
-            folder=on.cache,
-        )
-        lesson = linked(lesson, teacher, method.student)
-        counts = picked(lesson)
-        for label in task.labels:
-            if label not in counts["classes"]:
-                on.note(f"round {number}: no text of the pool was taken for `{label}`")
-        annotated = time.perf_counter() - started
-        student = fresh(task, method.student[0], backbone, child(seed, "student", number), teacher)
-        try:
-            fits = [  # lines 6, 10-12
-                fit(student, lesson, how, seed=child(seed, "fit", number, step), on=on)
-                for step, how in enumerate(method.student)
-            ]
-        except TrainingError as error:
-            yield Round(number, teacher, lesson, seconds(started), False, error.message, last=True)
-            return
-        before, after = answers(teacher, slice_), answers(student, slice_)
-        verdict = guard(task.labels, before, after)
-        changed = fmean(a != b for a, b in zip(before, after, strict=True))
-        last = verdict.accept and changed < method.converged
-        why = f"converged: {changed:.1%} of {len(slice_)} labels changed" if last else verdict.why
-        if verdict.accept:
-            teacher = copy(student)  # line 13
-        figures = {
-            "pool": len(pool),
-            **counts,
-            "changed": changed,
-            "fit": [asdict(each) for each in fits],
-            "seconds annotating": annotated,
-            **seconds(started),
-        }
-        yield Round(number, student, lesson, figures, verdict.accept, why, last)
-        if last:
-            return
+    with remembering(task, split, method, slice_, backbone=backbone, seed=seed, on=on):
+        if done:
+            teacher = [round_.model for round_ in done if round_.accepted][-1]
+        else:
+            started = time.perf_counter()
+            teacher = fresh(task, method.teacher, backbone, child(seed, "teacher"))  # line 1
+            if method.adapt is not None:
+                adapt(teacher, drawn(split, method, 0, seed), method.adapt, seed=seed, on=on)
+            fitted = fit(teacher, gold, method.teacher, seed=child(seed, "fit", 0), on=on)  # line 2
+            yield Round(0, teacher, gold, {"fit": [asdict(fitted)], **seconds(started)})
+        said: list[str] = []  # what the teacher says of the slice, once it has been asked
+        for number in range(len(done) or 1, method.rounds + 1):  # line 3
+            started = time.perf_counter()
+            pool = drawn(split, method, number, seed)  # line 4
+            wavering = narrowed(teacher, method.passes_in)
+            votes = annotate(
+                wavering, pool, method.passes, seed=child(seed, "votes", number), on=on
+            )
+            lesson = method.select(  # lines 5, 7-9
+                votes,
+                task.labels,
+                split.labeled,
+                pool=len(pool),
+                number=number,
+                seed=seed,
+                folder=on.cache,
+            )
+            lesson = linked(lesson, teacher, method.student)
+            counts = picked(lesson)
+            for label in task.labels:
+                if label not in counts["classes"]:
+                    on.note(f"round {number}: no text of the pool was taken for `{label}`")
+            annotated = time.perf_counter() - started
+            own = child(seed, "student", number)
+            student = fresh(task, method.student[0], backbone, own, teacher)
+            try:
+                fits = [  # lines 6, 10-12
+                    fit(student, lesson, how, seed=child(seed, "fit", number, step), on=on)
+                    for step, how in enumerate(method.student)
+                ]
+            except TrainingError as error:
+                spent, why = seconds(started), error.message
+                yield Round(number, teacher, lesson, spent, accepted=False, why=why, last=True)
+                return
+            before = said or answers(teacher, slice_)
+            after = answers(student, slice_)
+            verdict = guard(task.labels, before, after)
+            changed = fmean(a != b for a, b in zip(before, after, strict=True))
+            last = verdict.accept and changed < method.converged
+            converged = f"converged: {changed:.1%} of {len(slice_)} labels changed"
+            if verdict.accept:
+                teacher = copy(student)  # line 13
+            said = after if verdict.accept else before
+            figures = {
+                "pool": len(pool),
+                **counts,
+                "changed": changed,
+                "fit": [asdict(each) for each in fits],
+                "seconds annotating": annotated,
+                **seconds(started),
+            }
+            why = converged if last else verdict.why
+            yield Round(number, student, lesson, figures, verdict.accept, why, last)
+            if last:
+                return
 
 
 def fresh(
@@ -144,7 +154,8 @@ def fresh(
     )
 
 
-def remember(
+@contextmanager
+def remembering(
     task: Task,
     split: Split,
     method: Method,
@@ -153,29 +164,49 @@ def remember(
     backbone: Backbone,
     seed: int,
     on: Machine,
-) -> None:
-    """Plan what frozen layers say of the rows of this run, so that it is computed once."""
-    rounds = range(1, method.rounds + 1)
-    for how in method.student:
+) -> Iterator[None]:
+    """Compute what frozen layers say of the rows of this run once, and forget it afterwards."""
+    students = [how for how in method.student[:1] if how.starts_from != "teacher"]
+    readers: dict[Memory, list[tuple[Classifier, Tune]]] = {}
+    for how in (method.teacher, *students):
         model = fresh(task, how, backbone, seed=0)
-        if model.trunk is None or model.trunk.memory is None:
-            continue
-        examples = chain(
-            (row.example for row in split.labeled),
-            slice_,
-            chain.from_iterable(drawn(split, method, number, seed) for number in rounds),
-        )
-        kept = model.trunk.memory.plan(
-            encoded(model, examples),
-            backbone.width,
-            limit=on.cache_mb * 1_000_000,
-            folder=on.cache,
-            half=how.states == "fp16",
-        )
-        if kept >= 1e6:
-            on.note(
-                f"frozen layers are computed once a text: {kept / 1e6:,.0f} MB of disk meanwhile"
+        if model.trunk is not None and model.trunk.memory is not None:
+            readers.setdefault(model.trunk.memory, []).append((model, how))
+    try:
+        for memory, mine in readers.items():
+            rows = (encoded(model, rows_of(split, method, slice_, seed)) for model, _ in mine)
+            kept = memory.plan(
+                chain.from_iterable(rows),
+                backbone.width,
+                limit=on.cache_mb * 1_000_000,
+                folder=on.cache,
+                half=all(how.states == "fp16" for _, how in mine),
             )
+            if kept >= 1e6:
+                on.note(told(memory, kept))
+        yield
+    finally:
+        for memory in readers:
+            memory.forget()
+
+
+def rows_of(
+    split: Split, method: Method, slice_: Sequence[Example], seed: int
+) -> Iterator[Example]:
+    """Every example that the models of a run will read."""
+    yield from (row.example for row in split.labeled)
+    yield from slice_
+    for number in range(1, method.rounds + 1):
+        yield from drawn(split, method, number, seed)
+
+
+def told(memory: Memory, kept: int) -> str:
+    """What a memory takes of this machine, and whether that is enough."""
+    rest = "; not all fit: the others are computed each time" if memory.short else ""
+    return (
+        f"frozen layers are computed once for {memory.planned:,} texts: "
+        f"{kept / 1e6:,.0f} MB of disk meanwhile{rest}"
+    )
 
 
 def encoded(model: Classifier, examples: Iterable[Example]) -> Iterator[Row]:

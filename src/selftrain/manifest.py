@@ -66,6 +66,7 @@ class Manifest:
     device: str
     threads: int
     created: str
+    cache_mb: int = 4096
 
     @classmethod
     def of(
@@ -106,6 +107,7 @@ class Manifest:
             device=on.accelerator().device.type,
             threads=on.threads or torch.get_num_threads(),
             created=datetime.now(UTC).isoformat(timespec="seconds"),
+            cache_mb=on.cache_mb,
         )
 
     @classmethod
@@ -141,7 +143,8 @@ class Manifest:
 
     def machine(self) -> dict[str, Any]:
         """What may differ when a run goes on, at the price of the last bits."""
-        return {**self.versions, "device": self.device, "threads": self.threads}
+        here = {"device": self.device, "threads": self.threads, "cache_mb": self.cache_mb}
+        return {**self.versions, **here}
 
 
 def _order(labelled: Sequence[Labeled]) -> str:

@@ -177,6 +177,11 @@ def from_plain(plain: dict[str, Any]) -> Method:
             f"method: `{place}` is {first.get('input')!r}: {first['msg']}", HINT
         ) from None
     for place in _unknown(plain, to_plain(method, whole=True)):
+        if place.endswith("changes.layers"):
+            raise ConfigError(
+                f"method: `{place}` is given, but full and ptuning change what every layer reads",
+                "leave it out, or take adapter, prefix, lora, bitfit or ia3",
+            )
         raise ConfigError(f"method: `{place}` is no entry of a method", HINT)
     return method
 

@@ -16,7 +16,7 @@ from selftrain.data import Example, uid_of
 from selftrain.errors import ModelError
 from selftrain.prompt import Template, fill, shorten, tokenise
 
-HELD = 16_384  # rows held by a tokenizer, of about two kilobytes each: memory stays flat
+HELD = 32_768  # rows held by a tokenizer, of about two kilobytes each: memory stays flat
 _held: WeakKeyDictionary[Any, dict[Hashable, Row]] = WeakKeyDictionary()
 
 

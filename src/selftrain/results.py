@@ -85,6 +85,8 @@ class Result:
     weights: str = ""
     """A hash of the backbone's."""
     version: str = ""
+    commit: str = ""
+    """Of the checkout that computed it, with a + where files differed; nothing if there is none."""
     format: int = FORMAT
 
     @property

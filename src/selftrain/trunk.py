@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from selftrain.backbone import Backbone
 from selftrain.batches import Batch, Row, grouped
-from selftrain.errors import RunError
+from selftrain.errors import ModelError, RunError
 
 BLOCK = 256  # rows encoded together, sorted by length
 MOST_ROWS = 65_536  # the most rows planned: what is kept of each besides its state stays in memory
@@ -79,9 +79,11 @@ class Memory:
     """States of the planned rows at one cut, in a memory-mapped file without a name."""
 
     def __init__(self) -> None:
-        self._forget()
+        self.forget()
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """As it was before any plan; the disk gets its space back."""
+        self.short = False
         self.index: dict[Key, int] = {}
         self._keys: list[Key] = []
         self._starts: list[int] = []
@@ -105,17 +107,19 @@ class Memory:
     ) -> int:
         """Make room for the states of these rows, and say how many bytes that takes.
 
-        Rows beyond ``limit`` bytes get no place and are encoded whenever they are asked for. The
-        disk is asked for all of it now: a full one is an error here, not a crash later. ``half``
-        keeps 16 bits of each number, which changes answers.
+        Rows beyond ``limit`` bytes get no place and are encoded whenever they are asked for: then
+        it is ``short``. The disk is asked for all of it now: a full one is an error here, not a
+        crash later. ``half`` keeps 16 bits of each number, which changes answers.
         """
-        self._forget()
+        self.forget()
         dtype = np.dtype(np.float16 if half else np.float32)
-        wanted = dict.fromkeys(map(key_of, islice(rows, MOST_ROWS)))
+        stream = iter(rows)
+        wanted = dict.fromkeys(map(key_of, islice(stream, MOST_ROWS)))
         lengths = [len(ids) // 4 for ids, _ in wanted]
         ends = list(accumulate(lengths))
         room = limit // (width * dtype.itemsize)
         count = sum(end <= room for end in ends)
+        self.short = count < len(wanted) or next(stream, None) is not None
         if not count:
             return 0
         self._keys = list(wanted)[:count]
@@ -129,24 +133,33 @@ class Memory:
     def recall(
         self, batch: Batch, encode: Callable[[Batch], Tensor], encode_rows: Encode
     ) -> Tensor:
-        """The states of a batch, [B, L, D], zero at padding; encoded anew if a row has no place."""
+        """The states of a batch, [B, L, D]; those of a row that has no place are encoded anew."""
         places = [self.index.get(key) for key in keys_of(batch)]
-        if None in places:
-            return encode(batch)
-        known = [place for place in places if place is not None]
-        for block in sorted({place // BLOCK for place in known} - self._filled):
+        known = {row: place for row, place in enumerate(places) if place is not None}
+        for block in sorted({place // BLOCK for place in known.values()} - self._filled):
             self._fill(block, encode_rows)
         out = torch.zeros(*batch.ids.shape, self._states.shape[1])
-        for row, place in zip(out, known, strict=True):
+        for row, place in known.items():
             state = torch.from_numpy(self._states[self._starts[place] : self._starts[place + 1]])
-            row[: len(state)] = state
-        return out.to(batch.ids.device)
+            out[row, : len(state)] = state
+        out = out.to(batch.ids.device)
+        new = [row for row in range(len(places)) if row not in known]
+        if new:
+            out[new] = encode(batch.take(new))
+        return out
 
     def _fill(self, block: int, encode_rows: Encode) -> None:
         first = block * BLOCK
         keys = self._keys[first : first + BLOCK]
         states = torch.cat(encode_rows([_row(key) for key in keys])).numpy()
-        self._states[self._starts[first] : self._starts[first + len(keys)]] = states
+        with np.errstate(over="ignore"):  # told below
+            kept = states.astype(self._states.dtype)
+        if kept.dtype != states.dtype and not np.isfinite(kept).all():
+            raise ModelError(
+                f"a state of {np.abs(states).max():,.0f} does not fit into 16 bits",
+                'keep 32: states = "fp32"',
+            )
+        self._states[self._starts[first] : self._starts[first + len(keys)]] = kept
         self._filled.add(block)
 
 

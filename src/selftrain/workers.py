@@ -188,7 +188,12 @@ def portable(bench: Bench) -> Bench:
         data=bench.data.resolve(),
         out=bench.out.resolve(),
         shared=bench.shared and bench.shared.resolve(),
-        on=replace(bench.on, track=silent, note=unheard),
+        on=replace(
+            bench.on,
+            track=silent,
+            note=unheard,
+            cache=bench.on.cache and bench.on.cache.resolve(),
+        ),
         say=unheard,
     )
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 WORKERS = "Many workers"
 HUB = "hub"
+TASKS = ("sst2", "agnews")
 
 
 class Asked(TypedDict, total=False):
@@ -115,6 +116,8 @@ def bench(
     ] = None,
     device: options.Device = None,
     threads: options.Threads = None,
+    cache: options.Cache = None,
+    cache_mb: options.CacheMb = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the new cells as JSON.")] = False,
 ) -> None:
     """Compare methods on tasks and seeds: each cell a run folder and a line of JSON.
@@ -134,18 +137,19 @@ def bench(
         "rounds": rounds,
         "rows": rows,
     }
-    asked = {**read_grid(grid), **{key: value for key, value in flags.items() if value is not None}}
-    if data != Path(HUB) and not data.is_dir():
-        raise ConfigError(
-            f"{data} is no folder", f"give one that holds sst2/train.jsonl, or the word {HUB}"
-        )
+    here = {"device": device, "threads": threads, "cache": cache, "cache_mb": cache_mb}
+    asked: dict[str, Any] = {
+        **read_grid(grid),
+        **{key: value for key, value in flags.items() if value is not None},
+    }
+    if data != Path(HUB):
+        inputs.check_tasks(data, asked.get("tasks", TASKS))
     with Watch() as watch:
         with watch.busy("loading"):
             from selftrain.bench import Bench
             from selftrain.config import Config
 
-            settings = Config(device=device, threads=threads)
-            machine = inputs.machine_of(settings, watch)
+            machine = inputs.machine_of(Config().over(here), watch)
             chosen = grid_of(asked, on_rows)
         if data == Path(HUB):
             with watch.busy("fetching"):
@@ -248,7 +252,7 @@ def grid_of(asked: Mapping[str, Any], on_rows: str) -> Grid:
             name: replace(method, rounds=min(method.rounds, asked["rounds"]))
             for name, method in chosen.items()
         }
-    tasks = tuple(asked.get("tasks", ["sst2", "agnews"]))
+    tasks = tuple(asked.get("tasks", TASKS))
     for name in tasks:
         find(name)
     more = {"references": tuple(asked["references"])} if "references" in asked else {}

@@ -13,7 +13,7 @@ from selftrain.cli.bench import spoken
 from selftrain.cli.fit import resumable
 from selftrain.cli.inputs import seeds_of
 from selftrain.cli.talk import Watch, printable, say, show, show_json
-from selftrain.errors import ConfigError, require
+from selftrain.errors import require
 
 if TYPE_CHECKING:
     from selftrain.method import Method
@@ -75,6 +75,8 @@ def sweep(
     ] = None,
     device: options.Device = None,
     threads: options.Threads = None,
+    cache: options.Cache = None,
+    cache_mb: options.CacheMb = None,
     as_json: options.Json = False,
 ) -> None:
     """Search hyper-parameters on rows cut from train, by the mean over tasks and seeds.
@@ -87,10 +89,8 @@ def sweep(
     require(trials >= 1, "--trials", trials, "1 or more", "--trials 20")
     named = [name.strip() for given in tasks or ["sst2,agnews"] for name in given.split(",")]
     chosen = seeds_of(seeds) if seeds else None
-    if not data.is_dir():
-        raise ConfigError(
-            f"{data} is no folder", "selftrain sweep DATA, with DATA/sst2/train.jsonl"
-        )
+    here = {"device": device, "threads": threads, "cache": cache, "cache_mb": cache_mb}
+    inputs.check_tasks(data, named)
     with Watch() as watch:
         with watch.busy("loading"):
             from selftrain.bench import SEEDS
@@ -113,7 +113,7 @@ def sweep(
                 preset,
                 sampler,
                 storage=storage,
-                on=inputs.machine_of(Config(device=device, threads=threads), watch),
+                on=inputs.machine_of(Config().over(here), watch),
                 say=say,
             )
             made.check_rows()

@@ -14,8 +14,8 @@ from pydantic import Field
 from selftrain.errors import require
 
 Layers = int | Literal["half", "last"] | None
-"""Which layers of an encoder: the top k, its upper half or its last (both mean all where layers
-share their weights), or None for all."""
+"""Which layers of an encoder: the top k, its upper half or its last, or None for all. Where layers
+share their weights there are no others: a tuning refuses a part, and passes differ in all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,9 +188,10 @@ def _range(numbers: Sequence[int]) -> str:
 
 
 def seconds(cells: Iterable[Result]) -> str:
-    """The mean time of a run."""
-    found = [cell.seconds for cell in cells if cell.seconds is not None]
-    return f"{fmean(found):.0f}" if found else MISSING
+    """The mean time of a run; of some of them alone it would be that of other tasks and seeds."""
+    found = [cell.seconds for cell in cells]
+    known = [each for each in found if each is not None]
+    return f"{fmean(known):.0f}" if known and len(known) == len(found) else MISSING
 
 
 def title(board: Board, what: str, shots: Shots | None = None) -> str:

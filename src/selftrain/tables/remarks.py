@@ -35,6 +35,8 @@ def remarks(
         *_f1(board),
         _reconstruction(board),
         _rounds(cells),
+        _scored(cells),
+        _commits(cells),
         *_unlike(cells),
     ]
     return [note for note in every if note]
@@ -70,7 +72,7 @@ def _reconstruction(board: Board) -> str:
 
 
 def _rounds(cells: Iterable[Result]) -> str:
-    """Methods that self-train for different numbers of rounds are not quite comparable."""
+    """How long they self-train: with different numbers of rounds they are not quite comparable."""
     most: dict[str, int] = defaultdict(int)
     for cell in cells:
         most[cell.method] = max(most[cell.method], len(cell.by_round) - 1)
@@ -79,13 +81,31 @@ def _rounds(cells: Iterable[Result]) -> str:
         if rounds > 0:
             by_number[rounds].append(shown(method))
     if len(by_number) < 2:
-        return ""
+        return "".join(f"Rounds at most: {number}." for number in by_number)
     told = (f"{number} ({', '.join(names)})" for number, names in sorted(by_number.items()))
     return f"Rounds at most: {'; '.join(told)}."
 
 
+def _scored(cells: Sequence[Result]) -> str:
+    """How many rows stand behind a figure; of a task with several numbers `_unlike` tells."""
+    sizes = {task: {cell.rows for cell in cells if cell.task == task} for task in _tasks(cells)}
+    told = [f"{task} {min(found):,}" for task, found in sizes.items() if len(found) == 1]
+    return f"Rows scored: {', '.join(told)}." if told else ""
+
+
+def _commits(cells: Sequence[Result]) -> str:
+    """The code that computed them, as far as a cell knows."""
+    found = list(dict.fromkeys(cell.commit for cell in cells if cell.commit))
+    unknown = "some cells do not say at which" if any(not cell.commit for cell in cells) else ""
+    return f"Commits: {', '.join([*found, unknown] if unknown else found)}." if found else ""
+
+
+def _tasks(cells: Sequence[Result]) -> list[str]:
+    return in_order(cell.task for cell in cells)
+
+
 def _unlike(cells: Sequence[Result]) -> Iterator[str]:
-    for task in in_order(cell.task for cell in cells):
+    for task in _tasks(cells):
         mine = [cell for cell in cells if cell.task == task]
         sizes = {str(cell.rows) for cell in mine}
         if len(sizes) > 1:

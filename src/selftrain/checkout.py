@@ -1,0 +1,41 @@
+"""The commit that code runs from: a measured figure says which code gave it."""
+
+from __future__ import annotations
+
+import subprocess
+from functools import cache
+from pathlib import Path
+
+
+def commit_of(folder: Path, *without: str) -> str:
+    """The commit of a tracked folder, with a + where its files differ from it.
+
+    Files in ``without`` do not count. An installed package is tracked by nobody, even where it
+    lies in somebody's checkout: then there is no commit, and the answer is empty.
+    """
+
+    def git(*words: str) -> str:
+        told = subprocess.run(
+            ["git", "-C", str(folder), *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        return told.stdout.strip() if told.returncode == 0 else ""
+
+    try:
+        if not git("ls-files", "--", "."):
+            return ""
+        excluded = (f":(exclude){path}" for path in without)
+        differs = git("status", "--porcelain", "--", ".", *excluded)
+        return git("rev-parse", "--short", "HEAD") + ("+" if differs else "")
+    except OSError:  # there is no git here
+        return ""
+
+
+@cache
+def commit() -> str:
+    """The commit of this package."""
+    return commit_of(Path(__file__).parent)

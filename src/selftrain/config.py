@@ -4,7 +4,7 @@ backbone = "minilm"          # and revision, for one from the hub
 preset = "laptop"
 seed = 12
 shots = 16                   # learn from this many rows a class, drawn by seed
-threads = 2                  # and device, cache, cache_mb: where it runs, never what comes out
+threads = 2                  # and device, cache, cache_mb: where it runs, and last bits alone
 
 [columns]                    # text, pair, label, id
 text = "review"

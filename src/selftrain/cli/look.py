@@ -26,7 +26,7 @@ def methods(
 
         every = [recipe(name, preset) for name in BY_NAME]
     if as_json:
-        show_json([to_plain(each) for each in every])
+        show_json([to_plain(each, whole=True) for each in every])
         return
     head = ("method", "reads", "teacher", "student", "rounds", "pool", "passes")
     rows = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from selftrain import loop
 from selftrain.backbone import Backbone, load
 from selftrain.classifier import Classifier
 from selftrain.data import Labeled, Lesson, Split
@@ -13,7 +14,6 @@ from selftrain.loop import fresh
 from selftrain.machine import Machine
 from selftrain.method import Method
 from selftrain.recipes import LAPTOP, recipe
-from selftrain.seeds import child
 from selftrain.task import Task
 
 
@@ -38,7 +38,4 @@ def taught(
     task: Task, split: Split, method: Method, *, backbone: Backbone, seed: int, on: Machine
 ) -> Classifier:
     """The teacher of a run of that seed, without the run."""
-    teacher = fresh(task, method.teacher, backbone, child(seed, "teacher"))
-    gold = Lesson(gold=split.labeled)
-    fit(teacher, gold, method.teacher, seed=child(seed, "fit", 0), on=on)
-    return teacher
+    return loop.taught(task, split, method, backbone=backbone, seed=seed, on=on).model

@@ -46,5 +46,6 @@ def refusal(folder: Path, manifest: Manifest, backbone: Backbone) -> RunError:
     with pytest.raises(RunError) as caught, Run.start(folder, manifest) as run:
         run.done(backbone)
     assert "\n" not in caught.value.message
+    assert len(caught.value.message) < 1000
     assert caught.value.hint
     return caught.value

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from by_hand import MACHINE, METHOD, STUDENT
 from command import config, sentences
 from command import selftrain as command
 from selftrain import bench, results, runs, shared, tasksets
+from selftrain.annotate import annotate
 from selftrain.bench import Bench, Grid, Group
 from selftrain.data import examples
 from selftrain.errors import RunError, TrainingError
@@ -281,13 +284,42 @@ def test_votes_that_are_not_there_or_of_another_shape_or_type_are_not_taken(tmp_
 
 
 def test_the_time_of_shared_votes_counts_for_whoever_did_not_make_them(made, monkeypatch):
-    write = shared.write_votes
-    monkeypatch.setattr(
-        shared, "write_votes", lambda *rest, **more: write(*rest, **{**more, "seconds": 1000.0})
-    )
-    here = made(seeds=(12,), references=(), methods={"upet": METHOD, "st": ST})
+    """Also for the one that made them and was killed before its round was whole."""
+
+    def slowly(*given, **more):
+        time.sleep(1)
+        yield from annotate(*given, **more)
+
+    monkeypatch.setattr(shared, "annotate", slowly)
+    both = {name: replace(method, rounds=1) for name, method in (("upet", METHOD), ("st", ST))}
+    here = made(seeds=(12,), references=(), methods=both)
     first, second = here.run()
-    assert first.seconds < 1000 < second.seconds
+    annotating = [annotated(here.out / each.run) for each in (first, second)]
+    assert annotating[0] > 1 > annotating[1]
+    assert min(first.seconds, second.seconds) > 1
+    (here.out / "cells.jsonl").unlink()
+    shutil.rmtree(here.out / first.run / "rounds" / "1")
+    again, _ = here.run()
+    assert annotated(here.out / again.run) < 1 < again.seconds
+
+
+def annotated(folder: Path) -> float:
+    """Seconds of round 1."""
+    return runs.history(folder)[1]["figures"]["seconds annotating"]
+
+
+@pytest.mark.parametrize("lost", ["fit", "seconds"])
+def test_a_run_that_does_not_say_what_it_took_is_passed_over(made, monkeypatch, lost):
+    """A run folder may come from anyone."""
+    here = made(seeds=(12,), references=(), methods={"ft": FT})
+
+    def poor(*given, **more):
+        for round_ in train(*given, **more):
+            yield replace(round_, figures={k: v for k, v in round_.figures.items() if k != lost})
+
+    monkeypatch.setattr(bench, "train", poor)
+    with pytest.raises(RunError, match=r"round 0 of .* does not say what its training took"):
+        list(here.run())
 
 
 def test_a_teacher_with_a_trunk_is_not_shared(made):

@@ -37,6 +37,10 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda f: rewritten(f / "rounds/1/round.json", figures={"seconds": 10**4000}),
         "round.json is damaged: figures.seconds",
     ),
+    "record with a name without end": (
+        lambda f: rewritten(f / "rounds/1/round.json", figures={"x" * 100_000: "y"}),
+        f"round.json is damaged: figures.{'x' * 270}",
+    ),
     "record with a name that would move the cursor": (
         lambda f: rewritten(f / "rounds/1/round.json", figures={"a\n\x1b[2J": "x"}),
         "round.json is damaged: figures.a��[2J",

@@ -9,6 +9,7 @@ import pytest
 
 from cells import CELL
 from selftrain import results
+from selftrain.errors import RunError
 
 
 def test_a_line_comes_back_as_it_was(tmp_path):
@@ -16,6 +17,14 @@ def test_a_line_comes_back_as_it_was(tmp_path):
     results.append(tmp_path / "x" / "cells.jsonl", replace(CELL, seed=21, shots="full"))
     read = results.read(tmp_path / "x" / "cells.jsonl")
     assert read == [CELL, replace(CELL, seed=21, shots="full")]
+
+
+def test_what_could_not_be_read_again_is_not_written(tmp_path):
+    path = tmp_path / "cells.jsonl"
+    results.append(path, CELL)
+    with pytest.raises(RunError, match="cannot be kept: total"):
+        results.append(path, replace(CELL, seed=21, total=-1))
+    assert results.read(path) == [CELL]
 
 
 def test_the_later_of_two_lines_counts(tmp_path):

@@ -158,10 +158,10 @@ def test_a_group_stopped_by_an_error_is_taken_up(made, storage, monkeypatch):
 def test_a_group_that_fails_ends_no_worker(made, storage, monkeypatch):
     here, whole = made(methods={}), Bench.cell
 
-    def broken(self, group, *rest):
-        if group.seed == 21:
+    def broken(self, ground, name):
+        if ground.group.seed == 21:
             raise RunError("its folder is damaged")
-        return whole(self, group, *rest)
+        return whole(self, ground, name)
 
     monkeypatch.setattr(Bench, "cell", broken)
     with pytest.raises(RunError, match="its folder is damaged"):

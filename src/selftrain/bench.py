@@ -2,7 +2,7 @@
 
     out/
       cells.jsonl                          one line for each finished cell
-      runs/TASK/BACKBONE/SHOTS/SEED/METHOD a run folder each
+      runs/TASK/BACKBONE/16-shot/seed-12/  a run folder for each method and recipe
       shared/teachers, shared/votes        what several cells define alike, computed once
 
 A killed grid goes on: cells that have a line are not computed again, and a run goes on from its
@@ -12,12 +12,12 @@ last whole round. The test rows are read after a run, by the closing evaluation,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
 
-from selftrain import results, tasksets
+from selftrain import loop, results, tasksets
 from selftrain.backbone import Backbone, load
 from selftrain.baselines import FrozenLogistic, Majority
 from selftrain.checkout import commit
@@ -118,6 +118,22 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class Ground:
+    """What the cells of a group stand on: read, cut and loaded once."""
+
+    group: Group
+    task: Task
+    split: Split
+    held: tuple[Labeled, ...]
+    """The rows that are scored."""
+    backbone: Backbone
+    also_in_train: int
+    """Scored rows whose text is also labelled or in the pool."""
+    known: dict[str, float] = field(default_factory=dict)
+    """Accuracies by what a model is made of: many methods share a teacher."""
+
+
+@dataclass(frozen=True, slots=True)
 class Bench:
     """A grid on the rows of a folder, written to another."""
 
@@ -203,12 +219,11 @@ class Bench:
 
         A cell that fails is told and passed over; at the end an error says how many did.
         """
+        commit()  # asked now: later the checkout may have moved away from what is loaded
         failed: list[tuple[str, SelftrainError]] = []
         wanted = None if groups is None else set(groups)
-        tasks: dict[str, tasksets.Taskset] = {}
-        held: dict[str, tuple[Labeled, ...]] = {}
         backbones: dict[str, Backbone] = {}
-        known: dict[str, float] = {}
+        ground: Ground | None = None
         twins = {twin(result.key): result for result in self.written() if result.run}
         for group, name in self.missing():
             if wanted is not None and group not in wanted:
@@ -219,17 +234,12 @@ class Bench:
                 results.append(self.out / CELLS, result)
                 yield result
                 continue
-            if group.task not in tasks:
-                tasks[group.task] = tasksets.Taskset.read(self.data, task_of(group.task))
-                held[group.task] = self.scored(tasks[group.task])
             if group.backbone not in backbones:
                 backbones[group.backbone] = self.load(group.backbone)
-            split = tasks[group.task].split(group.shots, group.seed)
-            task = tasks[group.task].task
+            if ground is None or ground.group != group:
+                ground = self.ground(group, backbones[group.backbone])
             try:
-                result = self.cell(
-                    group, name, task, split, held[group.task], backbones[group.backbone], known
-                )
+                result = self.cell(ground, name)
             except LockedError as error:
                 self.say(f"{error.message}: left to it")
                 continue
@@ -301,24 +311,21 @@ class Bench:
             )
         return held
 
-    def cell(
-        self,
-        group: Group,
-        name: str,
-        task: Task,
-        split: Split,
-        held: Sequence[Labeled],
-        backbone: Backbone,
-        known: dict[str, float],
-    ) -> Result:
-        """Train where there is something to train, then score.
+    def ground(self, group: Group, backbone: Backbone) -> Ground:
+        """What the cells of a group stand on."""
+        rows = tasksets.Taskset.read(self.data, task_of(group.task))
+        split, held = rows.split(group.shots, group.seed), self.scored(rows)
+        seen = {*map(gist, split.labeled), *map(gist, split.unlabeled)}
+        also = sum(gist(row) in seen for row in held)
+        return Ground(group, rows.task, split, held, backbone, also)
 
-        ``known`` are accuracies by what a model is made of: many methods share a teacher.
-        """
+    def cell(self, ground: Ground, name: str) -> Result:
+        """Train where there is something to train, then score."""
+        group, task, split, backbone = ground.group, ground.task, ground.split, ground.backbone
         method = self.method(group, name)
         if method is None:
-            model = REFERENCES[name](task, backbone, split.labeled, held)
-            return self.result(group, name, split, held, model, backbone)
+            model = REFERENCES[name](task, backbone, split.labeled, ground.held)
+            return self.result(ground, name, model)
         folder = self.out / "runs" / group.place / f"{slug(name)}-{digest(method)}"
         kept = Shared.of(
             self.shared or self.out / "shared", task, split, method, backbone, group.seed
@@ -338,12 +345,13 @@ class Bench:
         ):
             self.say(f"{group.place / slug(name)}   {line_of(round_, method.rounds)}")
             rounds.append(round_)
-        whole = [round_ for round_ in rounds if round_.accepted or not round_.last]
-        best = [round_ for round_ in rounds if round_.accepted][-1]
-        scored = self.result(group, name, split, held, best.model, backbone)
-        known[best.model.digest()] = scored.accuracy
+        whole = [round_ for round_ in rounds if not round_.failed]
+        best = loop.kept(rounds)
+        check_figures(folder, whole)
+        scored = self.result(ground, name, best.model)
+        ground.known[best.model.digest()] = scored.accuracy
         by_round = [
-            scored.accuracy if round_ is best else self.accuracy(round_.model, held, known)
+            scored.accuracy if round_ is best else self.accuracy(ground, round_.model)
             for round_ in whole
         ]
         return replace(
@@ -357,29 +365,19 @@ class Bench:
             run=folder.relative_to(self.out).as_posix(),
         )
 
-    def accuracy(
-        self, model: Classifier, held: Sequence[Labeled], known: dict[str, float]
-    ) -> float:
+    def accuracy(self, ground: Ground, model: Classifier) -> float:
         """Of one round; a model that many methods share is asked once."""
         made = model.digest()
-        if made not in known:
-            p, gold = answered(Watched(model, self.on), held)
-            known[made] = accuracy(p.argmax(1), gold)
-        return known[made]
+        if made not in ground.known:
+            p, gold = answered(Watched(model, self.on), ground.held)
+            ground.known[made] = accuracy(p.argmax(1), gold)
+        return ground.known[made]
 
-    def result(
-        self,
-        group: Group,
-        name: str,
-        split: Split,
-        held: Sequence[Labeled],
-        model: Predictor,
-        backbone: Backbone,
-    ) -> Result:
+    def result(self, ground: Ground, name: str, model: Predictor) -> Result:
         """The line of a cell, as far as one model tells it."""
-        p, gold = answered(Watched(model, self.on), held)
+        group = ground.group
+        p, gold = answered(Watched(model, self.on), ground.held)
         found = score(p, gold, model.labels)
-        known = {*map(gist, split.labeled), *map(gist, split.unlabeled)}
         return Result(
             task=group.task,
             method=name,
@@ -389,16 +387,16 @@ class Bench:
             shots=group.shots,
             seed=group.seed,
             on=self.grid.on,
-            rows=len(held),
+            rows=len(ground.held),
             most=self.most,
             accuracy=found["accuracy"],
             macro_f1=found["macro_f1"],
             f1={label: found[f"f1 {label}"] for label in model.labels},
             calibration_error=found["calibration_error"],
             bins=tuple(Bin(*each) for each in reliability(p, gold)),
-            also_in_train=sum(gist(row) in known for row in held),
+            also_in_train=ground.also_in_train,
             data=tasksets.fingerprint(self.data, task_of(group.task)),
-            weights=backbone.sha256,
+            weights=ground.backbone.sha256,
             version=version("selftrain"),
             commit=commit(),
         )
@@ -429,6 +427,20 @@ def tuned(rounds: Sequence[Round]) -> tuple[int, ...]:
     """Parameters trained in the teacher, and in the last student there is."""
     first, *later = fits(rounds)
     return tuple(each["tuned"] for each in (first, *later[-1:]))
+
+
+def check_figures(folder: Path, rounds: Iterable[Round]) -> None:
+    """Raise unless each round says what its cell repeats: a run folder may come from anyone."""
+    for round_ in rounds:
+        found = round_.figures.get("fit")
+        told = isinstance(found, list) and all(
+            isinstance(each, dict) and {"tuned", "total"} <= each.keys() for each in found
+        )
+        if not (found and told and "seconds" in round_.figures):
+            raise RunError(
+                f"round {round_.number} of {folder} does not say what its training took",
+                "remove the folder: its cell is computed again",
+            )
 
 
 def fits(rounds: Sequence[Round]) -> list[dict[str, int]]:

@@ -31,7 +31,7 @@ def commit_of(folder: Path, *without: str) -> str:
         excluded = (f":(exclude){path}" for path in without)
         differs = git("status", "--porcelain", "--", ".", *excluded)
         return git("rev-parse", "--short", "HEAD") + ("+" if differs else "")
-    except OSError:  # there is no git here
+    except (OSError, subprocess.TimeoutExpired):  # there is no git here, or it does not answer
         return ""
 
 

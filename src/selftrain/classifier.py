@@ -22,7 +22,7 @@ from selftrain.data import Example
 from selftrain.dropout import Dropout, make_cheap
 from selftrain.errors import ModelError, require
 from selftrain.mlm import MLMHead
-from selftrain.pel import AnyTuning, Full, Layers
+from selftrain.pel import AnyTuning, Full, Layers, layers_of
 from selftrain.pel.install import all_layers, install, owned, placeholders
 from selftrain.pel.seams import depth, top, wavering
 from selftrain.prompt import HEAD_METHOD, template_of, word_ids
@@ -346,7 +346,7 @@ def _assemble(card: Card, backbone: Backbone) -> Classifier:
 
 def _cut(card: Card, backbone: Backbone, encoder: nn.Module) -> tuple[Trunk | None, nn.Module]:
     """Where only the top layers are tuned, the rest as a trunk, which is computed once."""
-    layers = getattr(card.tuning, "layers", None)
+    layers = layers_of(card.tuning)
     count = depth(encoder, backbone.family)
     at = count - top(layers, backbone.family, count)
     if not at:

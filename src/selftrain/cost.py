@@ -10,7 +10,7 @@ from selftrain.backbone import Backbone
 from selftrain.baselines import FrozenLogistic
 from selftrain.data import Example, Labeled
 from selftrain.method import Method, Tune
-from selftrain.pel import Full, Layers, PTuning
+from selftrain.pel import Full, Layers, PTuning, layers_of
 from selftrain.pel.seams import depth, wavering
 from selftrain.task import Task
 
@@ -80,7 +80,7 @@ def longer(how: Tune) -> float:
 
 def tuned_share(how: Tune, backbone: Backbone) -> float:
     """The share of the layers that a step goes through: below the tuned ones it is remembered."""
-    layers = getattr(how.changes, "layers", None)
+    layers = layers_of(how.changes)
     return 1.0 if layers is None else top_share(layers, backbone)
 
 

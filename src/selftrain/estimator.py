@@ -101,7 +101,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         """Learn from labelled texts, and from those labelled None or given as unlabelled."""
         from selftrain.backbone import load
         from selftrain.config import backbone_for
-        from selftrain.loop import self_train
+        from selftrain.loop import kept, self_train
         from selftrain.machine import Machine
         from selftrain.rehearse import rehearse
         from selftrain.report import line_of
@@ -124,7 +124,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             rounds.append(round_)
         self.notes_ = dict(notes)
         self.rounds_ = rounds
-        self.model_: Classifier = [round_.model for round_ in rounds if round_.accepted][-1]
+        self.model_: Classifier = kept(rounds).model
         self.classes_ = np.asarray(classes)
         return self
 

@@ -17,7 +17,7 @@ from selftrain.backbone import Backbone
 from selftrain.baselines import FrozenLogistic, Majority
 from selftrain.data import Example, Labeled, Split
 from selftrain.evaluate import Predictor, evaluate
-from selftrain.loop import Round, self_train
+from selftrain.loop import Round, finished, self_train
 from selftrain.machine import Machine, unheard
 from selftrain.manifest import Manifest
 from selftrain.method import Method
@@ -74,7 +74,7 @@ def train(
 
 def standing(folder: Path, done: Sequence[Round], method: Method) -> Iterator[str]:
     """How far a run found in its folder has come."""
-    if done and (done[-1].last or done[-1].number >= method.rounds):
+    if finished(done, method):
         yield f"{folder} is finished: these are its rounds"
     elif done:
         yield f"{folder} goes on after round {done[-1].number}"
@@ -115,7 +115,7 @@ def cells(
     yield cell(FROZEN, FrozenLogistic(task, backbone, split.labeled))
     kept = None
     for round_ in rounds:
-        if round_.last and not round_.accepted:
+        if round_.failed:
             continue
         scored = cell(f"round {round_.number}" if round_.number else "teacher", round_.model)
         yield scored

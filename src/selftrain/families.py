@@ -64,8 +64,8 @@ class Family:
     """One layer's weights serve every depth."""
     cut: Cut = Cut()
     one_row: bool = False
-    """Keys and values are two Linears of a layer's input and nothing more, so that its last layer
-    can be asked for one position."""
+    """Queries, keys and values are three Linears of a layer's input and nothing more: the last
+    layer can be asked for one position, and the first need not project the same states twice."""
     slots: Mapping[str, int] | None = None
     """For attention that transformers' AttentionInterface does not reach: the arguments shaped
     [.., L, L], and what a key that is always seen, at no distance, has there."""

@@ -28,6 +28,7 @@ from selftrain.guard import Verdict, no_class_lost
 from selftrain.machine import Machine
 from selftrain.method import Method, Tune
 from selftrain.neighbours import linked
+from selftrain.pel import layers_of
 from selftrain.seeds import child, uniform
 from selftrain.task import Task
 from selftrain.trunk import Memory
@@ -50,6 +51,14 @@ class Round:
     last: bool = False
     """Whether the loop ends here before its last round: converged, or the training failed."""
 
+    @property
+    def failed(self) -> bool:
+        """Whether the training broke off: no other refused round ends the loop.
+
+        Its model is that of the round before it.
+        """
+        return self.last and not self.accepted
+
 
 def self_train(
     task: Task,
@@ -65,30 +74,24 @@ def self_train(
 ) -> Iterator[Round]:
     """Self-training as the paper has it; goes on after ``done``, the rounds already whole."""
     on = on or Machine()
-    if done and (done[-1].last or done[-1].number >= method.rounds):
+    if finished(done, method):
         return
-    gold = Lesson(gold=split.labeled)
     slice_ = draw(split.unlabeled, SLICE, seed=child(seed, "slice"))
     with remembering(task, split, method, slice_, backbone=backbone, seed=seed, on=on):
         if done:
-            teacher = [round_.model for round_ in done if round_.accepted][-1]
+            round_ = kept(done)
         else:
-            started = time.perf_counter()
-            teacher = fresh(task, method.teacher, backbone, child(seed, "teacher"))  # line 1
-            if method.adapt is not None:
-                adapt(teacher, drawn(split, method, 0, seed), method.adapt, seed=seed, on=on)
-            fitted = fit(teacher, gold, method.teacher, seed=child(seed, "fit", 0), on=on)  # line 2
-            yield Round(0, teacher, gold, {"fit": [asdict(fitted)], **seconds(started)})
-        said: list[str] = []  # what the teacher says of the slice, once it has been asked
+            round_ = taught(task, split, method, backbone=backbone, seed=seed, on=on)  # lines 1, 2
+            yield round_
+        teacher = round_.model
+        said: list[str] = []  # what it says of the slice, once it has been asked
         for number in range(len(done) or 1, method.rounds + 1):  # line 3
             started = time.perf_counter()
             pool = drawn(split, method, number, seed)  # line 4
             wavering = narrowed(teacher, method.passes_in)
-            votes = annotate(
-                wavering, pool, method.passes, seed=child(seed, "votes", number), on=on
-            )
+            own = child(seed, "votes", number)
             lesson = method.select(  # lines 5, 7-9
-                votes,
+                annotate(wavering, pool, method.passes, seed=own, on=on),
                 task.labels,
                 split.labeled,
                 pool=len(pool),
@@ -97,11 +100,9 @@ def self_train(
                 folder=on.cache,
             )
             lesson = linked(lesson, teacher, method.student)
-            counts = picked(lesson)
-            for label in task.labels:
-                if label not in counts["classes"]:
-                    on.note(f"round {number}: no text of the pool was taken for `{label}`")
-            annotated = time.perf_counter() - started
+            figures = {"pool": len(pool), **picked(lesson), **seconds(started, " annotating")}
+            for label in (each for each in task.labels if each not in figures["classes"]):
+                on.note(f"round {number}: no text of the pool was taken for `{label}`")
             own = child(seed, "student", number)
             student = fresh(task, method.student[0], backbone, own, teacher)
             try:
@@ -113,27 +114,44 @@ def self_train(
                 spent, why = seconds(started), error.message
                 yield Round(number, teacher, lesson, spent, accepted=False, why=why, last=True)
                 return
-            before = said or answers(teacher, slice_)
-            after = answers(student, slice_)
+            before, after = said or answers(teacher, slice_), answers(student, slice_)
             verdict = guard(task.labels, before, after)
             changed = fmean(a != b for a, b in zip(before, after, strict=True))
-            last = verdict.accept and changed < method.converged
-            converged = f"converged: {changed:.1%} of {len(slice_)} labels changed"
+            said = before
             if verdict.accept:
-                teacher = copy(student)  # line 13
-            said = after if verdict.accept else before
-            figures = {
-                "pool": len(pool),
-                **counts,
-                "changed": changed,
-                "fit": [asdict(each) for each in fits],
-                "seconds annotating": annotated,
-                **seconds(started),
-            }
-            why = converged if last else verdict.why
-            yield Round(number, student, lesson, figures, verdict.accept, why, last)
+                teacher, said = copy(student), after  # line 13
+            last = verdict.accept and changed < method.converged
+            told = f"converged: {changed:.1%} of {len(slice_)} labels changed"
+            why = told if last else verdict.why
+            figures |= {"changed": changed, "fit": [asdict(each) for each in fits]}
+            figures |= seconds(started)
+            round_ = Round(number, student, lesson, figures, verdict.accept, why, last)
+            yield round_
             if last:
                 return
+
+
+def taught(
+    task: Task, split: Split, method: Method, *, backbone: Backbone, seed: int, on: Machine
+) -> Round:
+    """Round 0: the teacher, fitted on the labels alone."""
+    started = time.perf_counter()
+    teacher = fresh(task, method.teacher, backbone, child(seed, "teacher"))  # line 1
+    if method.adapt is not None:
+        adapt(teacher, drawn(split, method, 0, seed), method.adapt, seed=seed, on=on)
+    gold = Lesson(gold=split.labeled)
+    fitted = fit(teacher, gold, method.teacher, seed=child(seed, "fit", 0), on=on)  # line 2
+    return Round(0, teacher, gold, {"fit": [asdict(fitted)], **seconds(started)})
+
+
+def kept(rounds: Sequence[Round]) -> Round:
+    """The last one accepted: the next teacher, and in the end the result."""
+    return [round_ for round_ in rounds if round_.accepted][-1]
+
+
+def finished(rounds: Sequence[Round], method: Method) -> bool:
+    """Whether there is nothing left to do."""
+    return bool(rounds) and (rounds[-1].last or rounds[-1].number >= method.rounds)
 
 
 def fresh(
@@ -166,28 +184,45 @@ def remembering(
     on: Machine,
 ) -> Iterator[None]:
     """Compute what frozen layers say of the rows of this run once, and forget it afterwards."""
+    planned = plan(task, split, method, slice_, backbone=backbone, seed=seed, on=on)
+    try:
+        yield
+    finally:
+        for memory in planned:
+            memory.forget()
+
+
+def plan(
+    task: Task,
+    split: Split,
+    method: Method,
+    slice_: Sequence[Example],
+    *,
+    backbone: Backbone,
+    seed: int,
+    on: Machine,
+) -> list[Memory]:
+    """Make room for the states of every row that a cut model of this run will read."""
     students = [how for how in method.student[:1] if how.starts_from != "teacher"]
     readers: dict[Memory, list[tuple[Classifier, Tune]]] = {}
     for how in (method.teacher, *students):
+        if layers_of(how.changes) is None:
+            continue  # all layers move: there is nothing to remember, and no model to be built
         model = fresh(task, how, backbone, seed=0)
         if model.trunk is not None and model.trunk.memory is not None:
             readers.setdefault(model.trunk.memory, []).append((model, how))
-    try:
-        for memory, mine in readers.items():
-            rows = (encoded(model, rows_of(split, method, slice_, seed)) for model, _ in mine)
-            kept = memory.plan(
-                chain.from_iterable(rows),
-                backbone.width,
-                limit=on.cache_mb * 1_000_000,
-                folder=on.cache,
-                half=all(how.states == "fp16" for _, how in mine),
-            )
-            if kept >= 1e6:
-                on.note(told(memory, kept))
-        yield
-    finally:
-        for memory in readers:
-            memory.forget()
+    for memory, mine in readers.items():
+        rows = (encoded(model, rows_of(split, method, slice_, seed)) for model, _ in mine)
+        size = memory.plan(
+            chain.from_iterable(rows),
+            backbone.width,
+            limit=on.cache_mb * 1_000_000,
+            folder=on.cache,
+            half=all(how.states == "fp16" for _, how in mine),
+        )
+        if size >= 1e6:
+            on.note(taken(memory, size))
+    return list(readers)
 
 
 def rows_of(
@@ -200,12 +235,12 @@ def rows_of(
         yield from drawn(split, method, number, seed)
 
 
-def told(memory: Memory, kept: int) -> str:
+def taken(memory: Memory, size: int) -> str:
     """What a memory takes of this machine, and whether that is enough."""
     rest = "; not all fit: the others are computed each time" if memory.short else ""
     return (
         f"frozen layers are computed once for {memory.planned:,} texts: "
-        f"{kept / 1e6:,.0f} MB of disk meanwhile{rest}"
+        f"{size / 1e6:,.0f} MB of disk meanwhile{rest}"
     )
 
 
@@ -261,6 +296,6 @@ def picked(lesson: Lesson) -> dict[str, Any]:
     }
 
 
-def seconds(started: float) -> dict[str, float]:
+def seconds(started: float, doing: str = "") -> dict[str, Any]:
     """The time since then, as a figure."""
-    return {"seconds": time.perf_counter() - started}
+    return {f"seconds{doing}": time.perf_counter() - started}

@@ -29,14 +29,16 @@ def once(encoder: nn.Module, family: Family, states: Tensor | None) -> Iterator[
         return
     first: Any = next(encoder.get_submodule(family.layers).children())
     parts = [first.get_submodule(path) for path in (family.query, family.key, family.value)]
-    before = [part.forward for part in parts]
-    for part, forward in zip(parts, before, strict=True):
-        part.forward = partial(_kept, forward, states, [])
+    before = [vars(part).get("forward") for part in parts]
+    for part in parts:
+        part.forward = partial(_kept, part.forward, states, [])
     try:
         yield
     finally:
-        for part, forward in zip(parts, before, strict=True):
-            part.forward = forward
+        for part, own in zip(parts, before, strict=True):
+            del part.forward  # its class has one
+            if own is not None:
+                part.forward = own
 
 
 def _kept(

@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 from filelock import FileLock
 from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
-from selftrain.errors import DataError
+from selftrain.errors import DataError, RunError
 
 FORMAT = 1
 LARGEST = 64 * 2**20  # bytes of a file of cells: some hundred thousand of them
@@ -111,6 +111,11 @@ def append(path: Path, result: Result) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     line = json.dumps(asdict(result), allow_nan=False) + "\n"
+    try:
+        TypeAdapter(Result).validate_json(line)
+    except ValidationError as error:  # from a run folder that somebody else wrote
+        place, told = _first(error)
+        raise RunError(f"a cell of {result.method} cannot be kept: {place}: {told}") from None
     with FileLock(f"{path}.lock"), path.open("a+b") as file:
         file.seek(0)
         whole = _whole(file.read())
@@ -140,6 +145,12 @@ def _whole(raw: bytes) -> bytes:
     return raw
 
 
+def _first(error: ValidationError) -> tuple[str, str]:
+    """Where a line is wrong, and what is."""
+    first = error.errors()[0]
+    return ".".join(map(str, first["loc"])) or "the line", first["msg"]
+
+
 def _lines(path: Path) -> Iterator[Result]:
     try:
         if path.stat().st_size > LARGEST:
@@ -154,10 +165,9 @@ def _lines(path: Path) -> Iterator[Result]:
         try:
             result = kind.validate_json(line)
         except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"])) or "the line"
+            place, told = _first(error)
             raise DataError(
-                f"{path}, line {number}: {place}: {first['msg']}",
+                f"{path}, line {number}: {place}: {told}",
                 "selftrain bench writes such files",
             ) from None
         if result.format != FORMAT:

@@ -75,15 +75,12 @@ class Run:
     def done(self, backbone: Backbone) -> list[Round]:
         """The whole rounds so far, in order: what ``self_train`` goes on from."""
         from selftrain.classifier import Classifier
-        from selftrain.loop import Round
+        from selftrain.loop import Round, kept
 
         rounds: list[Round] = []
         for record in records(self.folder):
             here = verified(self.folder, record, record.files)
-            if record.failed:
-                model = [round_.model for round_ in rounds if round_.accepted][-1]
-            else:
-                model = Classifier.load(here, backbone)
+            model = kept(rounds).model if record.failed else Classifier.load(here, backbone)
             audit = read_lesson(here / LESSON, self.manifest.task["labels"])
             lesson = Lesson(gold=(), audit=audit)
             verdict = (record.accepted, record.why, record.last)

@@ -26,7 +26,7 @@ from selftrain.errors import RunError
 from selftrain.lessons import read_lesson
 from selftrain.manifest import MANIFEST, Manifest
 from selftrain.record import LESSON, MODEL, Record
-from selftrain.untrusted import damaged, plain_file, plain_folder, printable, sha256
+from selftrain.untrusted import brief, damaged, plain_file, plain_folder, sha256
 
 if TYPE_CHECKING:
     from selftrain.classifier import Classifier
@@ -139,6 +139,6 @@ def _chosen(folder: Path, number: int | None) -> Record:
     if not 0 <= number < len(found):
         raise RunError(f"{folder} has no round {number}; its last one is {len(found) - 1}", hint)
     if found[number].failed:
-        why = printable(found[number].why)
+        why = brief(found[number].why)
         raise RunError(f"round {number} of {folder} has no model: {why}", hint)
     return found[number]

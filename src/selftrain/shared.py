@@ -29,6 +29,7 @@ from selftrain.loop import Round
 from selftrain.machine import Machine
 from selftrain.manifest import Manifest
 from selftrain.method import Method, digest
+from selftrain.pel import layers_of
 from selftrain.scores import Votes, joined
 from selftrain.seeds import child
 from selftrain.task import Task
@@ -70,7 +71,7 @@ class Shared:
     @property
     def apart(self) -> bool:
         """Whether nothing is shared: what a trunk remembers depends on the students beside it."""
-        return getattr(self.method.teacher.changes, "layers", None) is not None
+        return layers_of(self.method.teacher.changes) is not None
 
     def teacher_of(
         self,
@@ -119,11 +120,15 @@ class Shared:
             yield rows[start : start + CHUNK], piece(found, start, start + CHUNK)
 
     def spared(self, rounds: Sequence[Round]) -> float:
-        """Seconds that round 1 did not take because another method had made its votes."""
+        """Seconds that round 1 did not take because its votes were there.
+
+        Another method had made them, or this one before it was killed.
+        """
         about = read_about(self.votes_path)
-        if self.apart or len(rounds) < 2 or about is None or about.by == digest(self.method):
+        if self.apart or len(rounds) < 2 or about is None:
             return 0.0
-        return about.seconds
+        took: float = rounds[1].figures.get("seconds annotating", 0.0)
+        return 0.0 if took >= about.seconds else about.seconds
 
 
 def alone(method: Method) -> Method:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from selftrain.data import Columns, Labeled, Notes, Split, make_split, read_labelled, remove_overlap
@@ -65,8 +66,16 @@ def by_hash(rows: list[Labeled]) -> list[Labeled]:
 
 def fingerprint(data: Path, task: Task) -> str:
     """A hash of a task's files: other rows, even in another order only, give another."""
+    found = filter(None, (_file(data / task.name, part) for part in ("train", "test")))
+    stats = [(path, path.stat()) for path in found]
+    return _hash(*((path, stat.st_mtime_ns, stat.st_size) for path, stat in stats))
+
+
+@cache
+def _hash(*files: tuple[Path, int, int]) -> str:
+    """Of files as they are at that time and size: a grid asks again and again."""
     whole = hashlib.sha256()
-    for path in filter(None, (_file(data / task.name, part) for part in ("train", "test"))):
+    for path, _, _ in files:
         with path.open("rb") as file:
             whole.update(hashlib.file_digest(file, "sha256").digest())
     return whole.hexdigest()

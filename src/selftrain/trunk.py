@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate, islice
+from itertools import accumulate
 from pathlib import Path
 from typing import IO, Any
 from weakref import WeakKeyDictionary
@@ -113,13 +113,18 @@ class Memory:
         """
         self.forget()
         dtype = np.dtype(np.float16 if half else np.float32)
-        stream = iter(rows)
-        wanted = dict.fromkeys(map(key_of, islice(stream, MOST_ROWS)))
+        wanted: dict[Key, None] = {}
+        full = False
+        for key in map(key_of, rows):
+            full = len(wanted) == MOST_ROWS and key not in wanted
+            if full:
+                break
+            wanted[key] = None
         lengths = [len(ids) // 4 for ids, _ in wanted]
         ends = list(accumulate(lengths))
         room = limit // (width * dtype.itemsize)
         count = sum(end <= room for end in ends)
-        self.short = count < len(wanted) or next(stream, None) is not None
+        self.short = full or count < len(wanted)
         if not count:
             return 0
         self._keys = list(wanted)[:count]
@@ -206,7 +211,7 @@ def _reserved(size: int, folder: Path | None) -> IO[bytes]:
     except OSError as error:
         place = folder or tempfile.gettempdir()
         raise RunError(
-            f"{place} has no room for the {size / 1e6:,.0f} MB of states to keep: {error.strerror}",
+            f"{place} does not take the {size / 1e6:,.0f} MB of states to keep: {error.strerror}",
             "keep them elsewhere: --cache FOLDER, or keep fewer: --cache-mb 0",
         ) from None
     return file

@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from selftrain.errors import RunError
 
+LONGEST = 300  # characters of a stranger's text in a message
 LARGEST_JSON = 16 * 2**20  # bytes: room for the counts of a hundred thousand classes
 
 T = TypeVar("T")
@@ -56,9 +57,14 @@ def sha256(path: Path) -> str:
 def damaged(path: Path, problem: str) -> RunError:
     """The error of a file or folder that is not what was written."""
     hint = "copy the folder again, or begin in another one: -o NEW"
-    return RunError(f"{path} {printable(problem)}", hint)
+    return RunError(f"{path} {brief(problem)}", hint)
 
 
 def printable(text: str) -> str:
-    """A stranger's text, fit for one line of a terminal."""
+    """A stranger's text without the codes that a terminal would obey."""
     return "".join(char if char.isprintable() else "�" for char in text)
+
+
+def brief(text: str) -> str:
+    """A stranger's text, fit for one line of a terminal."""
+    return printable(text[:LONGEST]) + "…" * (len(text) > LONGEST)

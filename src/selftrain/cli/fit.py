@@ -123,6 +123,7 @@ def learn(files: inputs.Files, settings: Config, out: Path, watch: Watch) -> dic
         from selftrain.config import method_of
         from selftrain.evaluate import evaluate
         from selftrain.experiment import Watched, train
+        from selftrain.loop import kept
         from selftrain.rehearse import rehearse
         from selftrain.report import line_of
 
@@ -140,10 +141,10 @@ def learn(files: inputs.Files, settings: Config, out: Path, watch: Watch) -> dic
             say(line_of(round_, method.rounds, dev=on_dev.get("accuracy")))
             facts.append({**plain(round_), **({"dev": on_dev} if on_dev else {})})
             rounds.append(round_)
-    kept = [round_ for round_ in rounds if round_.accepted][-1]
-    say(f"model: {out}, round {kept.number}")
-    scores = {"test": evaluate(Watched(kept.model, on), test)} if test else {}
-    return {"run": str(out), "kept": kept.number, "rounds": facts, **scores}
+    best = kept(rounds)
+    say(f"model: {out}, round {best.number}")
+    scores = {"test": evaluate(Watched(best.model, on), test)} if test else {}
+    return {"run": str(out), "kept": best.number, "rounds": facts, **scores}
 
 
 @contextmanager

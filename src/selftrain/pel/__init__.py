@@ -112,6 +112,11 @@ Tuning = Full | BitFit | Adapter | Prefix | PTuning | LoRA | IA3
 AnyTuning = Annotated[Tuning, Field(discriminator="kind")]
 
 
+def layers_of(how: Tuning) -> Layers:
+    """The layers in which a tuning acts; None is all of them, and of one that knows no layers."""
+    return getattr(how, "layers", None)
+
+
 def check_layers(layers: Layers, what: str = "layers") -> None:
     """Raise unless there is such a part of an encoder."""
     fine = layers is None or isinstance(layers, str) or layers >= 1

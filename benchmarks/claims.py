@@ -1,0 +1,91 @@
+"""The paper's claims in words, as far as cells can decide them: gains, pair by pair.
+
+    python benchmarks/claims.py benchmarks/paper/cells.jsonl
+
+A pair is a task and a seed. p is that of a sign-flip test of these pairs alone, not corrected for
+the other lines: whoever reads several of them should ask for more than 0.05.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from statistics import fmean
+
+import lines
+
+from selftrain import results
+from selftrain.metrics import sign_flip
+from selftrain.results import Result
+
+UPET = {"head": "upet-head-adapter", "prompt": "upet-prompt-adapter"}
+TEACHER = 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("cells", type=Path)
+    options = parser.parse_args()
+    cells = [cell for cell in results.read(options.cells) if (cell.on, cell.shots) == ("test", 16)]
+    head = ("what, over what", "pairs", "points", "of these above 0", "p")
+    lines.show_table(head, [(name, *told(gains)) for name, gains in compared(cells) if gains])
+
+
+def compared(cells: list[Result]) -> Iterator[tuple[str, list[float]]]:
+    """Each comparison by name, and its gains."""
+    for backbone in sorted({cell.backbone for cell in cells}):
+        by_reading = {
+            reads: {
+                (cell.task, cell.seed): cell
+                for cell in cells
+                if (cell.method, cell.backbone) == (method, backbone)
+            }
+            for reads, method in UPET.items()
+        }
+        for reads, mine in by_reading.items():
+            what = f"{reads} on `{backbone}`"
+            yield f"{what}: the kept round, over the teacher", ends(mine.values(), TEACHER)
+            for before, after in ((0, 1), (1, 2), (2, 3)):
+                name = f"round {before}" if before else "the teacher"
+                yield f"{what}: round {after}, over {name}", steps(mine.values(), before, after)
+        head, prompt = by_reading["head"], by_reading["prompt"]
+        both = head.keys() & prompt.keys()
+        yield (
+            f"`{backbone}`: the prompt's kept round, over the head's",
+            [prompt[pair].accuracy - head[pair].accuracy for pair in both],
+        )
+        yield (
+            f"`{backbone}`: the prompt's teacher, over the head's",
+            [score(prompt[pair], TEACHER) - score(head[pair], TEACHER) for pair in both],
+        )
+
+
+def ends(cells: Iterable[Result], before: int) -> list[float]:
+    """What the kept round is above an earlier one."""
+    return [cell.accuracy - score(cell, before) for cell in cells]
+
+
+def steps(cells: Iterable[Result], before: int, after: int) -> list[float]:
+    """What one round is above another, where a run has both."""
+    return [
+        score(cell, after) - score(cell, before)
+        for cell in cells
+        if len(cell.by_round) > after and cell.by_round[after] is not None
+    ]
+
+
+def score(cell: Result, number: int) -> float:
+    found = cell.by_round[number]
+    assert found is not None
+    return found
+
+
+def told(gains: list[float]) -> tuple[int, str, int, str]:
+    """How many, their mean in points, how many are gains, and p."""
+    above = sum(gain > 0 for gain in gains)
+    return len(gains), f"{100 * fmean(gains):+.1f}", above, f"{sign_flip(gains):.3f}"
+
+
+if __name__ == "__main__":
+    main()

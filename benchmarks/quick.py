@@ -1,8 +1,8 @@
 """The regression guard of our speed: `make bench-quick`, under three minutes.
 
 Each figure is a ratio of two times measured next to each other, three times over, of which the
-median counts (the 20 passes through all layers once); the margins are generous, because machines
-are noisy. Made-up sentences of the
+median counts (students twice, the 20 passes through all layers once); the margins are generous,
+because machines are noisy. Made-up sentences of the
 lengths of movie reviews; the real figures are in docs/performance.md. Start-up alone is in seconds,
 those of the processor.
 """
@@ -103,7 +103,7 @@ def student(backbone: Backbone, rows: list[Example], layers: Layers) -> float:
         fit(model, lesson, replace(how, changes=changes), seed=1, on=ON)
 
     adapter = Adapter(width=64, layers=layers)
-    return times(lambda: trained(Full()), lambda: trained(adapter))
+    return times(lambda: trained(Full()), lambda: trained(adapter), repeat=2)
 
 
 def passes(backbone: Backbone, rows: list[Example]) -> float:

@@ -29,7 +29,7 @@ from selftrain.classifier import narrowed
 from selftrain.data import Judged, Labeled, Split
 from selftrain.evaluate import evaluate
 from selftrain.fit import fit
-from selftrain.loop import drawn, fresh, remembering
+from selftrain.loop import drawn, forgotten_after, fresh, plan
 from selftrain.losses import EasyHard, Soft
 from selftrain.machine import Machine
 from selftrain.method import Method
@@ -104,7 +104,8 @@ def main() -> None:
             )
             started = time.perf_counter()
             own = child(seed, "student", 1)
-            with remembering(task, split, chosen, (), backbone=backbone, seed=seed, on=on):
+            planned = plan(task, split, chosen, (), backbone=backbone, seed=seed, on=on)
+            with forgotten_after(planned):
                 student = fresh(task, chosen.student[0], backbone, own, teacher)
                 fit(student, lesson, chosen.student[0], seed=child(seed, "fit", 1, 0), on=on)
             seconds = time.perf_counter() - started

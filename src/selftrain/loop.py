@@ -55,7 +55,7 @@ class Round:
     def failed(self) -> bool:
         """Whether the training broke off: no other refused round ends the loop.
 
-        Its model is that of the round before it.
+        Its model is that of the last accepted round.
         """
         return self.last and not self.accepted
 
@@ -77,7 +77,8 @@ def self_train(
     if finished(done, method):
         return
     slice_ = draw(split.unlabeled, SLICE, seed=child(seed, "slice"))
-    with remembering(task, split, method, slice_, backbone=backbone, seed=seed, on=on):
+    planned = plan(task, split, method, slice_, backbone=backbone, seed=seed, on=on)
+    with forgotten_after(planned):
         if done:
             round_ = kept(done)
         else:
@@ -172,26 +173,6 @@ def fresh(
     )
 
 
-@contextmanager
-def remembering(
-    task: Task,
-    split: Split,
-    method: Method,
-    slice_: Sequence[Example],
-    *,
-    backbone: Backbone,
-    seed: int,
-    on: Machine,
-) -> Iterator[None]:
-    """Compute what frozen layers say of the rows of this run once, and forget it afterwards."""
-    planned = plan(task, split, method, slice_, backbone=backbone, seed=seed, on=on)
-    try:
-        yield
-    finally:
-        for memory in planned:
-            memory.forget()
-
-
 def plan(
     task: Task,
     split: Split,
@@ -202,7 +183,7 @@ def plan(
     seed: int,
     on: Machine,
 ) -> list[Memory]:
-    """Make room for the states of every row that a cut model of this run will read."""
+    """Make room for what frozen layers say of the rows of this run, so that it is computed once."""
     students = [how for how in method.student[:1] if how.starts_from != "teacher"]
     readers: dict[Memory, list[tuple[Classifier, Tune]]] = {}
     for how in (method.teacher, *students):
@@ -223,6 +204,16 @@ def plan(
         if size >= 1e6:
             on.note(taken(memory, size))
     return list(readers)
+
+
+@contextmanager
+def forgotten_after(memories: Sequence[Memory]) -> Iterator[None]:
+    """What was remembered ends with its run: another must not read it, nor the disk stay taken."""
+    try:
+        yield
+    finally:
+        for memory in memories:
+            memory.forget()
 
 
 def rows_of(

@@ -143,7 +143,7 @@ def bench(
         **{key: value for key, value in flags.items() if value is not None},
     }
     if data != Path(HUB):
-        inputs.check_tasks(data, asked.get("tasks", TASKS))
+        inputs.check_tasks(data, asked.get("tasks", TASKS), instead=f", or the word {HUB}")
     with Watch() as watch:
         with watch.busy("loading"):
             from selftrain.bench import Bench

@@ -96,14 +96,15 @@ def seeds_of(text: str) -> list[int]:
         ) from None
 
 
-def check_tasks(data: Path, names: Sequence[str]) -> None:
+def check_tasks(data: Path, names: Sequence[str], *, instead: str = "") -> None:
     """Raise unless a folder has rows of each task to learn from; nothing is read or loaded."""
     from selftrain.task import find
     from selftrain.tasksets import find as find_file
 
     if not data.is_dir():
         raise ConfigError(
-            f"{data} is no folder", "give one with a folder for each task: DATA/sst2/train.jsonl"
+            f"{data} is no folder",
+            f"give one with a folder for each task: DATA/sst2/train.jsonl{instead}",
         )
     for name in names:
         find_file(data / find(name).name, "train")

@@ -55,6 +55,7 @@ def main() -> None:
     parser.add_argument("--student", default="head@minilm", help="head or prompt, @, backbone")
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
     parser.add_argument("--passes", nargs="+", type=int, default=[20])
+    parser.add_argument("--in", dest="layers", nargs="+", choices=LAYERS, default=list(LAYERS))
     parser.add_argument("--pool", type=int, default=1024)
     parser.add_argument("--threads", type=int)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/uncertainty.jsonl"))
@@ -73,7 +74,7 @@ def main() -> None:
             choices = [
                 (passes, layers)
                 for passes in options.passes
-                for layers in LAYERS
+                for layers in options.layers
                 if (*place.values(), passes, layers) not in done
             ]
             if not choices:

@@ -15,16 +15,16 @@ import torch
 from by_hand import MACHINE, METHOD, STUDENT
 from command import config, sentences
 from command import selftrain as command
-from selftrain import bench, results, runs, shared, tasksets
+from selftrain import bench, loop, results, runs, shared, tasksets
 from selftrain.annotate import annotate
 from selftrain.bench import Bench, Grid, Group
 from selftrain.data import examples
 from selftrain.errors import RunError, TrainingError
 from selftrain.evaluate import answered
 from selftrain.experiment import train
+from selftrain.fit import fit
 from selftrain.loop import drawn
 from selftrain.losses import CrossEntropy
-from selftrain.method import digest
 from selftrain.pel import Adapter
 from selftrain.recipes import recipe
 from selftrain.scores import Votes
@@ -210,11 +210,28 @@ def test_a_shared_teacher_and_shared_votes_change_no_bit(made):
             on=MACHINE,
         )
     )
-    folder = here.out / "runs" / group.place / f"upet-{digest(METHOD)}"
+    folder = here.folder(group, "upet", METHOD)
     for round_ in by_itself:
         beside = runs.load(folder, round_.number, backbone=group.backbone).state()
         mine = round_.model.state()
         assert all(torch.equal(mine[name], beside[name]) for name in mine)
+
+
+def test_more_rounds_go_on_from_fewer_and_fewer_are_read_from_more(made, monkeypatch):
+    def of(out, rounds):
+        methods = {"upet": replace(METHOD, rounds=rounds)}
+        here = made(out, seeds=(12,), references=(), methods=methods)
+        return [replace(result, seconds=None) for result in here.run()]
+
+    (one,), (two,) = of("apart", 1), of("at once", 2)
+    assert [len(cell.by_round) for cell in (one, two)] == [2, 3]
+    assert of("out", 1) == [one]
+    fitted = []
+    monkeypatch.setattr(loop, "fit", lambda *a, **k: fitted.append(a) or fit(*a, **k))
+    assert of("out", 2) == [two]
+    assert len(fitted) == 1  # the student of round 2 alone
+    assert of("at once", 1) == [one]
+    assert len(fitted) == 1
 
 
 def test_methods_of_one_teacher_train_it_once(made, monkeypatch):

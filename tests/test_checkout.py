@@ -35,6 +35,11 @@ def test_a_tracked_folder_has_a_commit_and_a_plus_where_it_differs(folder: Path)
     assert commit_of(folder / "package", "code.py") == head
 
 
+def test_a_plus_also_where_git_cannot_tell_what_differs(folder: Path) -> None:
+    git(folder, "config", "status.showUntrackedFiles", "nonsense")
+    assert commit_of(folder / "package") == git(folder, "rev-parse", "--short", "HEAD") + "+"
+
+
 def test_what_lies_in_a_checkout_without_being_tracked_has_none(folder: Path) -> None:
     assert commit_of(folder / "installed") == ""
 

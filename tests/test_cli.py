@@ -22,10 +22,11 @@ import command
 from command import selftrain, write_files
 from selftrain import experiment
 from selftrain.cli.inputs import Files, seeds_of, words_of
-from selftrain.cli.talk import json_of, printable, show, talk
+from selftrain.cli.talk import json_of, show, talk
 from selftrain.config import Config
 from selftrain.data import Notes
 from selftrain.errors import ConfigError
+from selftrain.untrusted import printable
 
 FIT = "fit labelled.csv -u pool.csv -o run --config quick.toml --backbone {bert}"
 PREDICT = "predict run test.csv --backbone"

@@ -72,6 +72,18 @@ def test_rounds_on_disk_are_handed_on_before_new_ones(tmp_path: Path, backbone: 
         assert torch.equal(*(each.model.probabilities(examples()) for each in (old, new)))
 
 
+def test_a_run_that_is_asked_for_more_rounds_ends_as_if_it_had_been_asked_at_once(
+    tmp_path: Path, backbone: Backbone
+) -> None:
+    one, two = (replace(small_run.METHOD, rounds=rounds) for rounds in (1, 2))
+    whole = list(go(tmp_path / "whole", backbone, method=two))
+    begun = list(go(tmp_path / "run", backbone, method=one))
+    rounds = list(go(tmp_path / "run", backbone, method=two))
+    assert [len(each) for each in (whole, begun, rounds)] == [3, 2, 3]
+    for mine, other in zip(rounds, whole, strict=True):
+        assert torch.equal(*(each.model.probabilities(examples()) for each in (mine, other)))
+
+
 def examples() -> list[Example]:
     return [row.example for row in TEST]
 
@@ -139,11 +151,11 @@ def test_a_run_that_another_process_finished_meanwhile_is_not_removed(
 ) -> None:
     real, before = experiment.Run.start, {}
 
-    def late(*arguments: Any) -> Any:
+    def late(*arguments: Any, **more: Any) -> Any:
         with real(tmp_path / "run", small_run.manifest(backbone, seed=8)) as other:
             other.save(next(experiment.self_train(**given(backbone, seed=8))))
         before.update(snapshot(tmp_path))
-        return real(*arguments)
+        return real(*arguments, **more)
 
     monkeypatch.setattr(experiment.Run, "start", late)
     with pytest.raises(RunError, match="seed was 8, is now 7"):
@@ -170,10 +182,10 @@ def test_a_run_that_another_process_began_meanwhile_is_not_removed(
     """It began between our look at the folder and our attempt to lock it."""
     real, other = experiment.Run.start, FileLock(tmp_path / "run" / ".lock")
 
-    def late(*arguments: Any) -> Any:
+    def late(*arguments: Any, **more: Any) -> Any:
         (tmp_path / "run").mkdir()
         other.acquire()
-        return real(*arguments)
+        return real(*arguments, **more)
 
     monkeypatch.setattr(experiment.Run, "start", late)
     with pytest.raises(RunError, match="another process"):

@@ -15,7 +15,6 @@ from selftrain.metrics import (
     EXACT,
     accuracy,
     calibration_error,
-    effective_size,
     error_detection_area,
     f1,
     holm,
@@ -205,23 +204,3 @@ def test_holm_keeps_the_order_and_lies_between_the_p_value_and_bonferroni(p_valu
         assert p <= q <= min(1, len(p_values) * p) or q == pytest.approx(p)
     by_p = [q for _, q in sorted(zip(p_values, corrected, strict=True))]
     assert by_p == sorted(by_p)
-
-
-def test_effective_size_by_hand():
-    """Weights 3 and 1: (3 + 1)² / (9 + 1) = 1.6."""
-    assert effective_size([3.0, 1.0]) == pytest.approx(1.6)
-    assert effective_size(torch.full((40,), 0.25)) == pytest.approx(40)
-    assert effective_size([0.0, 7.0, 0.0]) == 1
-
-
-def test_weights_that_are_all_zero_are_worth_no_example():
-    assert effective_size([0.0, 0.0]) == 0
-    assert effective_size([]) == 0
-
-
-@quick
-@given(st.lists(st.floats(0.001, 1000), min_size=1, max_size=30), st.floats(0.01, 100))
-def test_effective_size_lies_between_one_and_n_and_knows_no_scale(weights, scale):
-    size = effective_size(weights)
-    assert 1 - 1e-9 <= size <= len(weights) + 1e-9
-    assert effective_size([scale * w for w in weights]) == pytest.approx(size)

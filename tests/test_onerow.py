@@ -78,7 +78,7 @@ def whole(model: Classifier, batch: Batch) -> tuple[Tensor, Tensor]:
     """Logits and features by the whole encoder, and one position picked at the end."""
     hidden = model.encoder(**batch.inputs(model.lower(batch))).last_hidden_state  # [B, L, D]
     assert hidden.shape[:2] == batch.ids.shape
-    at = batch.mask_at if model.reads == "prompt" else torch.zeros_like(batch.mask_at)
+    at = batch.mask_at if model.card.reads == "prompt" else torch.zeros_like(batch.mask_at)
     features = hidden[torch.arange(len(at)), at]
     reader = model.head or model.verbalizer
     assert reader is not None

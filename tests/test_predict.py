@@ -8,6 +8,7 @@ import json
 import os
 import stat
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -223,13 +224,28 @@ def test_texts_send_no_codes_to_a_terminal_and_are_exact_in_a_pipe(
     text = "caf\u00e9 \x1b[2J \x9b \u202e \x7f"
     for stdout, shown in (
         (io.StringIO(), text),
-        (Terminal(), "caf\u00e9 \ufffd[2J \ufffd \ufffd \ufffd"),
+        (Terminal(), "caf\u00e9 \\x1b[2J \\x9b \\u202e \\x7f"),
     ):
         monkeypatch.setattr(sys, "stdout", stdout)
         answered(model, table([text]), texts=True)
         [row] = csv.DictReader(io.StringIO(stdout.getvalue()))
         assert row["text"] == shown
         assert row["row"] == "1"
+
+
+def test_what_is_below_the_last_layer_is_computed_once(backbone: Backbone, tmp_path: Path) -> None:
+    task = Task("films", ("bad", "good"))
+    model = build(task, backbone, Adapter(), reads="head", seed=1)
+    calls: Counter[int] = Counter()
+    layers = list(model.encoder.get_submodule(backbone.family.layers).children())
+    for number, layer in enumerate(layers):
+        layer.register_forward_hook(lambda *_, number=number: calls.update([number]))
+    answered(model, table(["a great film"]), tmp_path / "out.csv")
+    assert calls == {**dict.fromkeys(range(len(layers)), 1), len(layers) - 1: 3 + 1}
+    [row] = read_csv(tmp_path / "out.csv")
+    [told] = model.probabilities(examples(["a great film"])).tolist()
+    assert [float(row["p_bad"]), float(row["p_good"])] == pytest.approx(told, abs=1e-6)
+    assert float(row["certainty"]) < 1
 
 
 def test_a_model_without_dropout_answers_and_is_certain(

@@ -351,20 +351,19 @@ def methods_of(name: str) -> dict[str, Method]:
 def test_the_grids_cover_the_tables_they_are_for():
     assert set(methods_of("main")) == set(MAIN) - set(REFERENCES) - {"ust-hard"}
     assert set(methods_of("pel")) == {form.format("head") for form in PEL.values()}
-    assert {f"upet-head-adapter-{part}" for part in ABLATIONS} < set(methods_of("one_round"))
-    one, other = methods_of("contrast").values()
-    assert differences(one, other) == {"student.0.contrast"}
+    assert {f"upet-head-adapter-{part}" for part in ABLATIONS} < set(methods_of("ablation"))
 
 
-def test_a_grid_of_one_round_computes_no_alpha_twice():
+def test_the_grid_of_alpha_computes_none_twice():
     """Six alphas on two scales by two draws, of which two are raw and rank alike."""
-    alphas = [m for name, m in methods_of("one_round").items() if "-alpha-" in name]
+    alphas = methods_of("alpha").values()
     assert len(alphas) == 24
     assert len(set(map(digest, alphas))) == 22
 
 
 def test_the_trunks_differ_in_the_layers_of_the_student_alone():
-    whole, *cut, half = methods_of("trunk").values()
+    whole, *cut = methods_of("trunk").values()
+    (half,) = methods_of("states").values()
     assert [method.student[0].changes.layers for method in (whole, *cut)] == [None, 3, 1]
     for method in cut:
         assert differences(method, whole) == {"student.0.changes.layers"}

@@ -43,7 +43,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "record with a name that would move the cursor": (
         lambda f: rewritten(f / "rounds/1/round.json", figures={"a\n\x1b[2J": "x"}),
-        "round.json is damaged: figures.a��[2J",
+        "round.json is damaged: figures.a\\n\\x1b[2J",
     ),
     "record naming a file outside": (
         lambda f: relisted(f, **{"../../manifest.json": "0" * 64}),

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import count, cycle
 from pathlib import Path
@@ -231,6 +231,29 @@ def test_a_start_killed_at_any_line_can_be_started_again(
         shutil.rmtree(tmp_path / "run")
     assert found == [[]] * len(found)
     assert len(found) > 30
+
+
+def test_a_start_with_more_rounds_killed_at_any_line_asks_for_them_or_does_not(
+    rounds: list[Round], tmp_path: Path
+) -> None:
+    asked = small_run.manifest(rounds[0].model.backbone)
+    more = replace(asked, method={**asked.method, "rounds": 4})
+    with Run.start(tmp_path / "teacher", asked) as run:
+        run.save(rounds[0])
+
+    found = []
+    for _ in killed_at_every_line(
+        lambda folder: Run.start(folder, more),
+        prepare=lambda: shutil.copytree(tmp_path / "teacher", tmp_path / "run"),
+    ):
+        now = runs.read_manifest(tmp_path / "run")
+        assert now in (asked, more)
+        found.append(now.method["rounds"])
+        with Run.start(tmp_path / "run", more) as run:
+            assert len(run.done(rounds[0].model.backbone)) == 1
+        shutil.rmtree(tmp_path / "run")
+    assert sorted(found) == found
+    assert [found[0], found[-1]] == [2, 4]
 
 
 def test_a_save_killed_at_any_line_leaves_the_round_whole_or_absent(

@@ -146,6 +146,7 @@ def changed(value: Any, place: str, new: Any) -> Any:
         ("seed", 8, "seed was 7, is now 8"),
         ("method.student.0.rate", 0.5, "method.student.0.rate was 0.003, is now 0.5"),
         ("method.student.0.epochs", 3, "method.student.0.epochs was None, is now 3"),
+        ("method.rounds", 1, "method.rounds was 2, is now 1"),
         ("task.labels", ["good", "bad", "ugly"], "task.labels was ['good', 'bad'], is now"),
         ("data.labelled", "x", "data.labelled was '"),
         ("data.pool", "x", "data.pool was '"),
@@ -161,6 +162,22 @@ def test_another_configuration_is_refused_by_its_first_difference(
     assert caught.value.hint
     with Run.start(folder, manifest):  # and the lock was given back
         pass
+
+
+def test_more_rounds_may_be_asked_of_a_run_but_nothing_else_with_them(
+    folder: Path, manifest: Manifest
+) -> None:
+    more = changed(manifest, "method.rounds", 4)
+    with pytest.raises(RunError, match="another configuration: seed was 7, is now 8"):
+        Run.start(folder, changed(more, "seed", 8))
+    assert runs.read_manifest(folder) == manifest
+    with Run.start(folder, changed(more, "threads", 99)) as run:
+        [note] = run.notes  # told, and what it was started with stays as it was
+    assert "goes on with 99" in note
+    assert runs.read_manifest(folder) == more
+    with Run.start(folder, manifest, part=True):  # enough for who wants the first rounds
+        pass
+    assert runs.read_manifest(folder) == more
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ from command import sentences
 from selftrain import results, tasksets, workers
 from selftrain.bench import Bench, Grid
 from selftrain.errors import ConfigError, RunError
-from selftrain.method import digest
 from selftrain.workers import optuna_groups, ray_groups
 from test_bench import write_grid
 
@@ -173,7 +172,7 @@ def test_a_group_that_fails_ends_no_worker(made, storage, monkeypatch):
 def test_a_run_that_another_process_writes_is_left_to_it(made, storage):
     here = made(seeds=(12,), methods={"ft": FT})
     (group,) = here.grid.groups()
-    folder = here.out / "runs" / group.place / f"ft-{digest(FT)}"
+    folder = here.folder(group, "ft", FT)
     folder.mkdir(parents=True)
     with FileLock(folder / ".lock"):
         assert [result.method for result in optuna_groups(here, storage)] == ["majority"]

@@ -19,19 +19,27 @@ step() { # GRID FOLDER CELLS [flags]: what fails is told and passed over, and tr
 }
 
 step first paper cells "$@"
+# One round of everything first: the rounds after it can be added to the same runs.
 for seed in 12 21 42; do
     for task in sst2 agnews; do
-        step main paper cells --task "$task" --seeds "$seed" "$@"
+        step main one_round one_round --rounds 1 --task "$task" --seeds "$seed" "$@"
     done
 done
-for task in sst2 agnews; do
-    step one_round one_round one_round --task "$task" "$@"
+for grid in head_minilm ablation alpha; do
+    for seed in 12 21 42; do
+        step "$grid" one_round one_round --rounds 1 --seeds "$seed" "$@"
+    done
 done
-step contrast paper cells "$@"
-for seed in 12 21 42; do
-    step head_minilm paper cells --seeds "$seed" "$@"
+for grid in pel shots; do
+    step "$grid" one_round one_round --rounds 1 "$@"
 done
-step pel paper cells "$@"
-step shots paper cells "$@"
-step pairs pairs pairs "$@"
-step trunk trunk trunk --on design "$@"
+step pairs pairs pairs --rounds 1 "$@"
+for grid in trunk states; do
+    step "$grid" trunk trunk --on design "$@"
+done
+cp -aln "$out/one_round/runs/." "$out/paper/runs/" # as links: these runs go on from their first round
+for grid in main head_minilm; do
+    for seed in 12 21 42; do
+        step "$grid" paper cells --seeds "$seed" "$@"
+    done
+done

@@ -6,7 +6,8 @@
       shared/teachers, shared/votes        what several cells define alike, computed once
 
 A killed grid goes on: cells that have a line are not computed again, and a run goes on from its
-last whole round. The test rows are read after a run, by the closing evaluation, and decide nothing.
+last whole round, also if it was asked for fewer rounds before. The test rows are read after a run,
+by the closing evaluation, and decide nothing.
 """
 
 from __future__ import annotations
@@ -186,9 +187,9 @@ class Bench:
         ]
         return [*references, *methods]
 
-    def key(self, group: Group, name: str) -> tuple[object, ...]:
+    def key(self, group: Group, name: str) -> results.Key:
         """What the line of a cell is found by."""
-        return (
+        return results.Key(
             group.task,
             name,
             self.recipe(group, name),
@@ -224,11 +225,11 @@ class Bench:
         wanted = None if groups is None else set(groups)
         backbones: dict[str, Backbone] = {}
         ground: Ground | None = None
-        twins = {twin(result.key): result for result in self.written() if result.run}
+        twins = {result.key.twin: result for result in self.written() if result.run}
         for group, name in self.missing():
             if wanted is not None and group not in wanted:
                 continue
-            same = twins.get(twin(self.key(group, name)))
+            same = twins.get(self.key(group, name).twin)
             if same is not None:  # another name for what is computed already
                 result = replace(same, method=name)
                 results.append(self.out / CELLS, result)
@@ -249,7 +250,7 @@ class Bench:
                 continue
             results.append(self.out / CELLS, result)
             if result.run:
-                twins[twin(result.key)] = result
+                twins[result.key.twin] = result
             yield result
         if failed:
             which, first = failed[0]
@@ -264,13 +265,13 @@ class Bench:
         tasks: dict[str, tuple[tasksets.Taskset, int]] = {}
         speeds: dict[tuple[str, str], float] = {}
         backbones: dict[str, Backbone] = {}
-        counted = {twin(result.key) for result in self.written() if result.run}
+        counted = {result.key.twin for result in self.written() if result.run}
         there: set[object] = set()  # teachers and first votes that another method will have made
         for group, name in self.missing():
-            if twin(self.key(group, name)) in counted:
+            if self.key(group, name).twin in counted:
                 continue
             if name in self.grid.methods:
-                counted.add(twin(self.key(group, name)))
+                counted.add(self.key(group, name).twin)
             if group.task not in tasks:
                 rows = tasksets.Taskset.read(self.data, task_of(group.task))
                 tasks[group.task] = rows, len(self.scored(rows))
@@ -326,7 +327,7 @@ class Bench:
         if method is None:
             model = REFERENCES[name](task, backbone, split.labeled, ground.held)
             return self.result(ground, name, model)
-        folder = self.out / "runs" / group.place / f"{slug(name)}-{digest(method)}"
+        folder = self.folder(group, name, method)
         kept = Shared.of(
             self.shared or self.out / "shared", task, split, method, backbone, group.seed
         )
@@ -342,6 +343,7 @@ class Bench:
             say=self.say,
             teacher=kept.teacher_of(task, split, backbone=backbone, on=self.on, say=self.say),
             annotate=kept.annotate,
+            part=True,
         ):
             self.say(f"{group.place / slug(name)}   {line_of(round_, method.rounds)}")
             rounds.append(round_)
@@ -364,6 +366,11 @@ class Bench:
             threads=read_manifest(folder).threads,
             run=folder.relative_to(self.out).as_posix(),
         )
+
+    def folder(self, group: Group, name: str, method: Method) -> Path:
+        """Where its run is: the same for any number of rounds, so that more go on from fewer."""
+        recipe = digest(replace(method, rounds=0))
+        return self.out / "runs" / group.place / f"{slug(name)}-{recipe}"
 
     def accuracy(self, ground: Ground, model: Classifier) -> float:
         """Of one round; a model that many methods share is asked once."""
@@ -408,12 +415,6 @@ def other_cells(path: Path, what: str) -> RunError:
         f"{path} was computed when {what} were not what they are now",
         "another folder for what is computed now: -o FOLDER",
     )
-
-
-def twin(key: tuple[object, ...]) -> tuple[object, ...]:
-    """What two cells have in common that differ in the name of their method alone."""
-    task, _name, *rest = key
-    return (task, *rest)
 
 
 def task_of(name: str) -> Task:

@@ -19,7 +19,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from selftrain.errors import ModelError
+from selftrain.errors import ModelError, first_problem
 from selftrain.pel import AnyTuning
 from selftrain.task import Task
 
@@ -83,14 +83,13 @@ def read_card(folder: Path) -> Card:
     try:
         return TypeAdapter(Card).validate_json(path.read_bytes())
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        if where == "format":
+        wrong = first_problem(error)
+        if wrong.place == "format":
             raise ModelError(
-                f"`{path}` has format {first['input']!r}; this version reads 1",
+                f"`{path}` has format {wrong.found!r}; this version reads 1",
                 "a newer selftrain wrote it: pip install -U selftrain",
             ) from None
-        problem = f"{where}: {first['msg']}" if where else first["msg"]
+        problem = f"{wrong.place}: {wrong.told}" if wrong.place else wrong.told
         raise ModelError(f"`{path}` is no model card: {problem}", HINT) from None
 
 

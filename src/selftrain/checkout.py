@@ -14,7 +14,7 @@ def commit_of(folder: Path, *without: str) -> str:
     lies in somebody's checkout: then there is no commit, and the answer is empty.
     """
 
-    def git(*words: str) -> str:
+    def git(*words: str) -> str | None:
         told = subprocess.run(
             ["git", "-C", str(folder), *words],
             stdin=subprocess.DEVNULL,
@@ -23,14 +23,15 @@ def commit_of(folder: Path, *without: str) -> str:
             check=False,
             timeout=60,
         )
-        return told.stdout.strip() if told.returncode == 0 else ""
+        return told.stdout.strip() if told.returncode == 0 else None
 
     try:
-        if not git("ls-files", "--", "."):
+        head = git("rev-parse", "--short", "HEAD")
+        if not head or not git("ls-files", "--", "."):
             return ""
         excluded = (f":(exclude){path}" for path in without)
-        differs = git("status", "--porcelain", "--", ".", *excluded)
-        return git("rev-parse", "--short", "HEAD") + ("+" if differs else "")
+        differences = git("status", "--porcelain", "--", ".", *excluded)
+        return head + ("" if differences == "" else "+")  # what git cannot tell may differ
     except (OSError, subprocess.TimeoutExpired):  # there is no git here, or it does not answer
         return ""
 

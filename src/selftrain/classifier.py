@@ -133,11 +133,6 @@ class Classifier(nn.Module):
         return self.card.tuning
 
     @property
-    def reads(self) -> Literal["head", "prompt"]:
-        """By a head on the pooled vector, or by a prompt."""
-        return self.card.reads
-
-    @property
     def labels(self) -> tuple[str, ...]:
         """The classes, in the order of the logits."""
         return self.card.task.labels

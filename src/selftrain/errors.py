@@ -7,6 +7,10 @@ shows its trace.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 
 class SelftrainError(Exception):
@@ -46,3 +50,17 @@ def require(holds: bool, what: str, value: object, expected: str, hint: str | No
     """Raise a ConfigError naming the value unless the condition holds; infinity is never meant."""
     if not holds or (isinstance(value, float) and not math.isfinite(value)):
         raise ConfigError(f"{what} is {value!r}; expected {expected}", hint)
+
+
+class Problem(NamedTuple):
+    """What is wrong with a value from a file."""
+
+    place: str  # with dots between the parts; empty where the whole value is meant
+    told: str
+    found: object
+
+
+def first_problem(error: ValidationError) -> Problem:
+    """The first of what pydantic found: one is enough to go and look."""
+    first = error.errors()[0]
+    return Problem(".".join(map(str, first["loc"])), first["msg"], first.get("input"))

@@ -41,17 +41,19 @@ def train(
     say: Callable[[str], object] = unheard,
     teacher: Callable[[], Round] | None = None,
     annotate: Annotate = annotate,
+    part: bool = False,
 ) -> Iterator[Round]:
     """Self-training with every round on disk before it is handed on; goes on where it stopped.
 
     Rounds already in the folder are handed on first. ``say`` is told, before any round, what is
     found there. A run begun here is taken back after an error, unless it holds a round by then.
-    ``teacher`` gives a round 0 that is there already, made by the same definition.
+    ``teacher`` gives a round 0 that is there already, made by the same definition. With ``part``
+    a run of more rounds will do, of which the first are handed on.
     """
     manifest = Manifest.of(task, split, method, backbone=backbone, seed=seed, on=on)
     on = on if on.cache else replace(on, cache=folder)  # where the run is, there is room for it
-    with Run.start(folder, manifest) as run:
-        done = run.done(backbone)
+    with Run.start(folder, manifest, part=part) as run:
+        done = run.done(backbone)[: method.rounds + 1]
         for note in (*run.notes, *standing(folder, done, method)):
             say(note)
         if not done and teacher is not None:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from selftrain.errors import ConfigError, require
+from selftrain.errors import ConfigError, first_problem, require
 from selftrain.losses import AnyLoss, CrossEntropy, EasyHard, Smooth
 from selftrain.pel import Adapter, AnyTuning, Full, Layers, check_layers
 from selftrain.selection import Selection
@@ -171,10 +171,9 @@ def from_plain(plain: dict[str, Any]) -> Method:
     try:
         method = _kind().validate_python(_explicit(plain))
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
+        wrong = first_problem(error)
         raise ConfigError(
-            f"method: `{place}` is {first.get('input')!r}: {first['msg']}", HINT
+            f"method: `{wrong.place}` is {wrong.found!r}: {wrong.told}", HINT
         ) from None
     for place in _unknown(plain, to_plain(method, whole=True)):
         if place.endswith("changes.layers"):

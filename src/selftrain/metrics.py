@@ -133,16 +133,3 @@ def holm(p_values: Sequence[float]) -> list[float]:
         least = max(least, min(1.0, (len(p_values) - rank) * p_values[place]))
         corrected[place] = least
     return corrected
-
-
-def effective_size(weights: Tensor | Sequence[float]) -> float:
-    """How many equal weights would say as much as these: (Σw)² / Σw²; 0 where all are 0.
-
-    N for N equal weights, 1 where a single one carries everything.
-
-    >>> effective_size([1.0, 1.0, 0.0])
-    2.0
-    """
-    w = torch.as_tensor(weights, dtype=torch.float64)  # [N]
-    squares = float((w * w).sum())
-    return float(w.sum()) ** 2 / squares if squares else 0.0

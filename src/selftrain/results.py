@@ -11,12 +11,12 @@ import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from filelock import FileLock
 from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
-from selftrain.errors import DataError, RunError
+from selftrain.errors import DataError, RunError, first_problem
 
 FORMAT = 1
 LARGEST = 64 * 2**20  # bytes of a file of cells: some hundred thousand of them
@@ -37,6 +37,24 @@ class Bin:
     rows: Several
     confidence: Share
     accuracy: Share
+
+
+class Key(NamedTuple):
+    """What makes a cell this one and no other."""
+
+    task: str
+    method: str
+    recipe: str
+    backbone: str
+    shots: Shots
+    seed: int
+    on: str
+    most: int | None
+
+    @property
+    def twin(self) -> Key:
+        """What it has in common with a cell that differs in the name of its method alone."""
+        return self._replace(method="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,18 +108,9 @@ class Result:
     format: int = FORMAT
 
     @property
-    def key(self) -> tuple[object, ...]:
-        """What makes it this cell and no other."""
-        return (
-            self.task,
-            self.method,
-            self.recipe,
-            self.backbone,
-            self.shots,
-            self.seed,
-            self.on,
-            self.most,
-        )
+    def key(self) -> Key:
+        """What it is found by."""
+        return Key(*(getattr(self, name) for name in Key._fields))
 
 
 def append(path: Path, result: Result) -> None:
@@ -114,8 +123,10 @@ def append(path: Path, result: Result) -> None:
     try:
         TypeAdapter(Result).validate_json(line)
     except ValidationError as error:  # from a run folder that somebody else wrote
-        place, told = _first(error)
-        raise RunError(f"a cell of {result.method} cannot be kept: {place}: {told}") from None
+        wrong = first_problem(error)
+        raise RunError(
+            f"a cell of {result.method} cannot be kept: {wrong.place}: {wrong.told}"
+        ) from None
     with FileLock(f"{path}.lock"), path.open("a+b") as file:
         file.seek(0)
         whole = _whole(file.read())
@@ -145,12 +156,6 @@ def _whole(raw: bytes) -> bytes:
     return raw
 
 
-def _first(error: ValidationError) -> tuple[str, str]:
-    """Where a line is wrong, and what is."""
-    first = error.errors()[0]
-    return ".".join(map(str, first["loc"])) or "the line", first["msg"]
-
-
 def _lines(path: Path) -> Iterator[Result]:
     try:
         if path.stat().st_size > LARGEST:
@@ -165,9 +170,9 @@ def _lines(path: Path) -> Iterator[Result]:
         try:
             result = kind.validate_json(line)
         except ValidationError as error:
-            place, told = _first(error)
+            wrong = first_problem(error)
             raise DataError(
-                f"{path}, line {number}: {place}: {told}",
+                f"{path}, line {number}: {wrong.place or 'the line'}: {wrong.told}",
                 "selftrain bench writes such files",
             ) from None
         if result.format != FORMAT:

@@ -44,9 +44,11 @@ class Run:
         self._held = held
 
     @classmethod
-    def start(cls, folder: str | Path, manifest: Manifest) -> Run:
+    def start(cls, folder: str | Path, manifest: Manifest, *, part: bool = False) -> Run:
         """Begin a run in a new or empty folder, or go on with a run of the same configuration.
 
+        More rounds may be asked of it than before. Fewer would be another result, and are refused
+        unless a ``part`` of what the folder holds is enough.
         A run begun here is taken back after an error, unless it holds a round by then.
         """
         folder = Path(folder)
@@ -58,11 +60,12 @@ class Run:
             earlier = existing(folder)
             if earlier is None:
                 held.enter_context(_begun(folder, made))
-                with replacing(folder / MANIFEST, private=True) as path:
-                    _write_json(path, manifest)
+                _write_manifest(folder, manifest)
                 sync(folder.parent)
             else:
-                _check_same(folder, earlier, manifest)
+                _check_same(folder, earlier, manifest, part=part)
+                if manifest.method["rounds"] > earlier.method["rounds"]:
+                    _write_manifest(folder, replace(earlier, method=manifest.method))
             _clear_rounds(folder)
             return cls(folder, manifest, _notes(earlier or manifest, manifest), held.pop_all())
 
@@ -139,8 +142,10 @@ def _clear_rounds(folder: Path) -> None:
         remove(leftover)
 
 
-def _check_same(folder: Path, was: Manifest, now: Manifest) -> None:
+def _check_same(folder: Path, was: Manifest, now: Manifest, *, part: bool) -> None:
     for place, before, after in differences(was.asked(), now.asked()):
+        if place == "method.rounds" and isinstance(before, int) and (part or after > before):
+            continue
         raise RunError(
             f"{folder} holds a run of another configuration: "
             f"{place} was {before!r:.60}, is now {after!r:.60}",
@@ -154,6 +159,11 @@ def _notes(was: Manifest, now: Manifest) -> tuple[str, ...]:
         "its result may differ in the last bits"
         for place, before, after in differences(was.machine(), now.machine())
     )
+
+
+def _write_manifest(folder: Path, manifest: Manifest) -> None:
+    with replacing(folder / MANIFEST, private=True) as path:
+        _write_json(path, manifest)
 
 
 def _write_json(path: Path, value: Manifest | Record) -> None:

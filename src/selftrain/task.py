@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from selftrain.errors import ConfigError, DataError, require
+from selftrain.errors import ConfigError, DataError, first_problem, require
 from selftrain.files import read_tables
 
 TASKS = Path(__file__).parent / "tasks"
@@ -115,9 +115,8 @@ def _parse(facts: Mapping[str, Any], where: str) -> Task:
     try:
         return TypeAdapter(Task).validate_python({**facts, "words": _words(facts.get("words"))})
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"]))
-        raise ConfigError(f"{where}, `{key}`: {first['msg'].lower()}") from None
+        wrong = first_problem(error)
+        raise ConfigError(f"{where}, `{wrong.place}`: {wrong.told.lower()}") from None
 
 
 def _words(words: Any) -> Any:

@@ -283,7 +283,7 @@ def _parts(counts: Counter[tuple[str, str, str]]) -> dict[str, Part]:
 
 
 def _effective(weights: float, squares: float) -> float | None:
-    """``metrics.effective_size`` from running sums; None where weights are too large to square."""
+    """How many equal weights would say as much, (Σw)² / Σw²; None where w² is beyond a float."""
     size = weights * weights / squares if squares else 0.0
     return size if math.isfinite(size) else None
 

@@ -11,9 +11,7 @@ import stat
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import TypeAdapter, ValidationError
-
-from selftrain.errors import RunError
+from selftrain.errors import RunError, first_problem
 
 LONGEST = 300  # characters of a stranger's text in a message
 LARGEST_JSON = 16 * 2**20  # bytes: room for the counts of a hundred thousand classes
@@ -40,12 +38,13 @@ def plain_file(path: Path, largest: int | None = None) -> Path:
 
 def valid(kind: type[T], raw: bytes, path: Path) -> T:
     """The JSON of a file as a value of this kind, if each part of it has the right type."""
+    from pydantic import TypeAdapter, ValidationError
+
     try:
         return TypeAdapter(kind).validate_json(raw, strict=True)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise damaged(path, f"is damaged: {place}: {first['msg']}") from None
+        wrong = first_problem(error)
+        raise damaged(path, f"is damaged: {wrong.place}: {wrong.told}") from None
 
 
 def sha256(path: Path) -> str:
@@ -61,8 +60,12 @@ def damaged(path: Path, problem: str) -> RunError:
 
 
 def printable(text: str) -> str:
-    """A stranger's text without the codes that a terminal would obey."""
-    return "".join(char if char.isprintable() else "�" for char in text)
+    r"""A stranger's text on one line, with the codes that a terminal would obey spelt out.
+
+    >>> print(printable("fine \x1b[2J\n"))
+    fine \x1b[2J\n
+    """
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def brief(text: str) -> str:

@@ -32,7 +32,7 @@ def predict(
         ),
     ] = None,
     passes: Annotated[
-        int, typer.Option(metavar="T", help="Dropout passes that measure the certainty.")
+        int, typer.Option(metavar="T", help="Dropout passes (last layer) that measure certainty.")
     ] = 10,
     with_text: Annotated[
         bool, typer.Option("--with-text", help="Repeat each text beside its answer.")

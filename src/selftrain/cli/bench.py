@@ -12,7 +12,7 @@ from selftrain.cli import inputs, options
 from selftrain.cli.fit import resumable
 from selftrain.cli.inputs import seeds_of
 from selftrain.cli.talk import Watch, say, show_json
-from selftrain.errors import ConfigError
+from selftrain.errors import ConfigError, first_problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -215,10 +215,9 @@ def read_grid(path: Path | None) -> Asked:
     try:
         return TypeAdapter(Asked).validate_python(table, strict=True)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
+        wrong = first_problem(error)
         raise ConfigError(
-            f"{path}: `{place}` is {first.get('input')!r}: {first['msg'].lower()}",
+            f"{path}: `{wrong.place}` is {wrong.found!r}: {wrong.told.lower()}",
             'tasks = ["sst2", "agnews"]',
         ) from None
 

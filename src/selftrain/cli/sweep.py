@@ -12,8 +12,9 @@ from selftrain.cli import inputs, options
 from selftrain.cli.bench import spoken
 from selftrain.cli.fit import resumable
 from selftrain.cli.inputs import seeds_of
-from selftrain.cli.talk import Watch, printable, say, show, show_json
+from selftrain.cli.talk import Watch, say, show, show_json
 from selftrain.errors import require
+from selftrain.untrusted import printable
 
 if TYPE_CHECKING:
     from selftrain.method import Method

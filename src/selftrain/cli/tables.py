@@ -11,8 +11,9 @@ import typer
 
 from selftrain.cli import options
 from selftrain.cli.inputs import seeds_of
-from selftrain.cli.talk import json_of, printable, say, show
+from selftrain.cli.talk import json_of, say, show
 from selftrain.errors import ConfigError, require
+from selftrain.untrusted import printable
 
 if TYPE_CHECKING:
     from selftrain.tables import Sheet

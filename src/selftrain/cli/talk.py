@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from selftrain.untrusted import printable
+
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
@@ -30,15 +32,6 @@ def warn(notes: Notes | Iterable[str]) -> None:
     for note in notes:
         said = note if isinstance(note, str) else f"{note[0]}: {note[1]}"
         say(f"warning: {said}")
-
-
-def printable(text: str) -> str:
-    """The text on one line, without the codes that move a terminal's cursor.
-
-    >>> print(printable("fine \\x1b[2J\\n"))
-    fine \\x1b[2J\\n
-    """
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def show(

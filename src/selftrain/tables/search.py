@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from selftrain.errors import DataError
+from selftrain.errors import DataError, first_problem
 from selftrain.published import figures
 from selftrain.report import MISSING
 from selftrain.tables.sheet import Cells, Sheet
@@ -35,10 +35,10 @@ def read_sweep(path: Path) -> Sweep:
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}", "--sweep FILE") from None
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "the file"
+        wrong = first_problem(error)
         raise DataError(
-            f"{path}: {place}: {first['msg']}", "selftrain sweep writes such files"
+            f"{path}: {wrong.place or 'the file'}: {wrong.told}",
+            "selftrain sweep writes such files",
         ) from None
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from selftrain.files import harmless
+from selftrain.untrusted import printable
 
 Cells = tuple[str, ...]
 
@@ -161,4 +162,4 @@ def one_line(text: str) -> str:
     >>> print(one_line("two\n  lines, \x1b[2J"))
     two lines, \x1b[2J
     """
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(text.split()))
+    return printable(" ".join(text.split()))

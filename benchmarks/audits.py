@@ -42,6 +42,8 @@ def main() -> None:
         if cell.task not in gold:
             gold[cell.task] = labels_of(options.data, cell)
         for number, found in by_round(options.bench / cell.run, gold[cell.task]):
+            if number >= len(cell.by_round):
+                break  # the run was asked for more rounds since
             accuracy = {part: found.parts[part].accuracy for part in PARTS}
             figures = {"right": accuracy, "areas": found.areas, "rows": found.rows}
             lines.append(options.out, {**name, "round": number, **figures})
@@ -56,13 +58,11 @@ def labels_of(data: Path, cell: Result) -> Mapping[str, str]:
 def show(out: Path) -> None:
     """Means over the seeds, by round."""
     rows = []
-    for place, mine in lines.groups(
-        lines.read(out), "task", "method", "backbone", "shots", "round"
-    ).items():
+    for place, mine in lines.groups(lines.read(out), *KEY[:5], "round").items():
         right = [f"{100 * fmean(line['right'][part] for line in mine):.1f}" for part in PARTS]
         area = f"{fmean(line['areas']['weight'] for line in mine):.3f}"
         rows.append((*place, len(mine), *right, area))
-    head = ("task", "method", "encoder", "shots", "round", "seeds", *PARTS, "area of weight")
+    head = (*KEY[:5], "round", "seeds", *PARTS, "area of weight")
     lines.show_table(head, rows)
 
 

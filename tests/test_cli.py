@@ -231,6 +231,18 @@ def test_fit_goes_on_after_the_last_whole_round(life: Path, bert: Path) -> None:
     assert model.read_bytes() == whole
 
 
+def test_fit_with_more_rounds_adds_them(life: Path, bert: Path) -> None:
+    model = life / "run" / "rounds" / "1" / "model.safetensors"
+    whole = model.read_bytes()
+    said = selftrain(FIT.format(bert=bert) + " --dev dev.csv --rounds 2")
+    assert said.lines[0] == "run goes on after round 1"
+    assert [line.split()[0] for line in said.lines[1:]] == ["teacher", "round", "round", "model:"]
+    assert model.read_bytes() == whole
+    fewer = selftrain(FIT.format(bert=bert) + " --dev dev.csv --rounds 1")
+    assert fewer.code == 1
+    assert "method.rounds was 2, is now 1" in fewer.err
+
+
 def test_fit_says_that_a_run_goes_on_elsewhere(life: Path, bert: Path) -> None:
     path = life / "run" / "manifest.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "threads": 64}))

@@ -84,6 +84,26 @@ def test_a_run_that_is_asked_for_more_rounds_ends_as_if_it_had_been_asked_at_onc
         assert torch.equal(*(each.model.probabilities(examples()) for each in (mine, other)))
 
 
+def test_a_run_that_has_converged_stays_as_it_is_whatever_is_asked(
+    tmp_path: Path, backbone: Backbone
+) -> None:
+    settled = replace(small_run.METHOD, converged=0.99)
+    for rounds in (2, 5):
+        found = list(go(tmp_path / "run", backbone, method=replace(settled, rounds=rounds)))
+        assert [(round_.number, round_.last) for round_ in found] == [(0, False), (1, True)]
+
+
+def test_a_damaged_round_is_nothing_to_who_wants_those_before_it(
+    tmp_path: Path, backbone: Backbone
+) -> None:
+    list(go(tmp_path / "run", backbone))
+    (tmp_path / "run/rounds/2/model.safetensors").write_bytes(b"")
+    one = replace(small_run.METHOD, rounds=1)
+    assert len(list(go(tmp_path / "run", backbone, method=one, part=True))) == 2
+    with pytest.raises(RunError, match=r"rounds/2/model\.safetensors"):
+        list(go(tmp_path / "run", backbone))
+
+
 def examples() -> list[Example]:
     return [row.example for row in TEST]
 

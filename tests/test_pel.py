@@ -110,7 +110,7 @@ def starts_as_the_plain_model(model: Classifier, rows: Sequence[Example] = ROWS)
     batch = collate(model.encode(rows), model.pad)
     with torch.no_grad():
         found, expected = model(batch), plain_answer(model, batch)
-    exact = model.reads == "prompt" or model.backbone.pooling == "cls"
+    exact = model.card.reads == "prompt" or model.backbone.pooling == "cls"
     if model.backbone.family.one_row or not exact:  # other shapes or order, other last bits
         torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
     else:
@@ -122,7 +122,7 @@ def plain_answer(model: Classifier, batch: Batch) -> Output:
     """What the backbone says as it was loaded, read by the model's head or its own MLM head."""
     backbone = model.backbone
     hidden: Tensor = backbone.encoder(**batch.inputs()).last_hidden_state  # [B, L, D]
-    if model.reads == "prompt":
+    if model.card.reads == "prompt":
         assert backbone.mlm is not None
         state = hidden[torch.arange(len(hidden)), batch.mask_at]
         words = torch.tensor([word for (word,) in word_ids(model.task, backbone)])

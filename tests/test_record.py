@@ -19,7 +19,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "record cut short": (
         lambda f: os.truncate(f / "rounds/1/round.json", 40),
-        "round.json is damaged: : Invalid JSON",
+        "round.json is damaged: all of it: Invalid JSON",
     ),
     "record of another round": (
         lambda f: rewritten(f / "rounds/1/round.json", number=2),

@@ -164,8 +164,8 @@ def test_another_configuration_is_refused_by_its_first_difference(
         pass
 
 
-def test_more_rounds_may_be_asked_of_a_run_but_nothing_else_with_them(
-    folder: Path, manifest: Manifest
+def test_another_number_of_rounds_may_be_asked_of_a_run_but_nothing_else_with_it(
+    folder: Path, manifest: Manifest, backbone: Backbone
 ) -> None:
     more = changed(manifest, "method.rounds", 4)
     with pytest.raises(RunError, match="another configuration: seed was 7, is now 8"):
@@ -175,9 +175,12 @@ def test_more_rounds_may_be_asked_of_a_run_but_nothing_else_with_them(
         [note] = run.notes  # told, and what it was started with stays as it was
     assert "goes on with 99" in note
     assert runs.read_manifest(folder) == more
-    with Run.start(folder, manifest, part=True):  # enough for who wants the first rounds
-        pass
+    with Run.start(folder, changed(manifest, "method.rounds", 1), part=True) as run:
+        assert len(run.done(backbone)) == 2  # enough for who wants the first rounds
     assert runs.read_manifest(folder) == more
+    with Run.start(folder, manifest):  # no third round was begun: it was a slip, and is taken back
+        pass
+    assert runs.read_manifest(folder) == manifest
 
 
 @pytest.mark.parametrize(

@@ -190,14 +190,14 @@ class Bench:
     def key(self, group: Group, name: str) -> results.Key:
         """What the line of a cell is found by."""
         return results.Key(
-            group.task,
-            name,
-            self.recipe(group, name),
-            group.backbone,
-            group.shots,
-            group.seed,
-            self.grid.on,
-            self.most,
+            task=group.task,
+            method=name,
+            recipe=self.recipe(group, name),
+            backbone=group.backbone,
+            shots=group.shots,
+            seed=group.seed,
+            on=self.grid.on,
+            most=self.most,
         )
 
     @property

@@ -89,8 +89,7 @@ def read_card(folder: Path) -> Card:
                 f"`{path}` has format {wrong.found!r}; this version reads 1",
                 "a newer selftrain wrote it: pip install -U selftrain",
             ) from None
-        problem = f"{wrong.place}: {wrong.told}" if wrong.place else wrong.told
-        raise ModelError(f"`{path}` is no model card: {problem}", HINT) from None
+        raise ModelError(f"`{path}` is no model card: {wrong.place}: {wrong.told}", HINT) from None
 
 
 def read_tensors(folder: Path, plan: Mapping[str, Tensor]) -> dict[str, Tensor]:

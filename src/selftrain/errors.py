@@ -55,12 +55,12 @@ def require(holds: bool, what: str, value: object, expected: str, hint: str | No
 class Problem(NamedTuple):
     """What is wrong with a value from a file."""
 
-    place: str  # with dots between the parts; empty where the whole value is meant
+    place: str  # with dots between the parts
     told: str
     found: object
 
 
-def first_problem(error: ValidationError) -> Problem:
+def first_problem(error: ValidationError, whole: str = "all of it") -> Problem:
     """The first of what pydantic found: one is enough to go and look."""
     first = error.errors()[0]
-    return Problem(".".join(map(str, first["loc"])), first["msg"], first.get("input"))
+    return Problem(".".join(map(str, first["loc"])) or whole, first["msg"], first.get("input"))

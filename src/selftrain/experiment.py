@@ -53,7 +53,7 @@ def train(
     manifest = Manifest.of(task, split, method, backbone=backbone, seed=seed, on=on)
     on = on if on.cache else replace(on, cache=folder)  # where the run is, there is room for it
     with Run.start(folder, manifest, part=part) as run:
-        done = run.done(backbone)[: method.rounds + 1]
+        done = run.done(backbone)
         for note in (*run.notes, *standing(folder, done, method)):
             say(note)
         if not done and teacher is not None:

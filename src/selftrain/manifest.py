@@ -132,7 +132,10 @@ class Manifest:
         return valid(cls, raw, path)
 
     def asked(self) -> dict[str, Any]:
-        """What must be the same for a run to go on; of a backbone its weights, not its name."""
+        """What must be the same for a run to go on, but for the number of rounds.
+
+        Of a backbone its weights count, not its name.
+        """
         return {
             "task": self.task,
             "method": self.method,

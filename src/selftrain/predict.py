@@ -68,10 +68,10 @@ def answers(
     """One answer a row, in the order of ``columns``.
 
     Label and probabilities come from the pass without dropout, the one ``evaluate`` scores. The
-    others differ in the last layer alone, which is nearly as telling as all of them and far cheaper
-    (docs/performance.md). The certainty of a row varies a little with the rows around it, because
-    dropout is drawn for a batch at a time. A model without dropout never wavers: one pass tells
-    all, and it is certain.
+    others differ in the last layer alone, which is as telling as all of them and far cheaper
+    (docs/performance.md); where all layers are one, they differ in all. The certainty of a row
+    varies a little with the rows around it, because dropout is drawn for a batch at a time. A model
+    without dropout never wavers: one pass tells all, and it is certain.
     """
     from selftrain.annotate import annotate
     from selftrain.backbone import dropout_rates
@@ -79,8 +79,9 @@ def answers(
     from selftrain.scores import certainty
 
     number = 0
-    told = passes if any(dropout_rates(model)) else 1
     wavering = narrowed(model, "last")
+    above = (part for part in wavering.children() if part is not wavering.trunk)
+    told = passes if any(any(dropout_rates(part)) for part in above) else 1
     for examples, votes in annotate(wavering, table.examples, told, seed=0, on=on):
         best = votes.plain.argmax(1).tolist()
         parts = zip(examples, best, votes.plain.tolist(), certainty(votes).tolist(), strict=True)

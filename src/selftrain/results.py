@@ -97,7 +97,8 @@ class Result:
     also_in_train: Count = 0
     """Scored rows whose text is also labelled or in the pool."""
     run: str | None = None
-    """The run folder, seen from the file of cells; None for a reference."""
+    """The run folder, seen from the file of cells; None for a reference. By now it may hold more
+    rounds than ``by_round``, if it was asked for them since."""
     data: str = ""
     """A hash of the task's files; nothing where it is not known."""
     weights: str = ""
@@ -123,7 +124,7 @@ def append(path: Path, result: Result) -> None:
     try:
         TypeAdapter(Result).validate_json(line)
     except ValidationError as error:  # from a run folder that somebody else wrote
-        wrong = first_problem(error)
+        wrong = first_problem(error, whole="the line")
         raise RunError(
             f"a cell of {result.method} cannot be kept: {wrong.place}: {wrong.told}"
         ) from None
@@ -170,9 +171,9 @@ def _lines(path: Path) -> Iterator[Result]:
         try:
             result = kind.validate_json(line)
         except ValidationError as error:
-            wrong = first_problem(error)
+            wrong = first_problem(error, whole="the line")
             raise DataError(
-                f"{path}, line {number}: {wrong.place or 'the line'}: {wrong.told}",
+                f"{path}, line {number}: {wrong.place}: {wrong.told}",
                 "selftrain bench writes such files",
             ) from None
         if result.format != FORMAT:

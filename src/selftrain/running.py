@@ -47,8 +47,8 @@ class Run:
     def start(cls, folder: str | Path, manifest: Manifest, *, part: bool = False) -> Run:
         """Begin a run in a new or empty folder, or go on with a run of the same configuration.
 
-        More rounds may be asked of it than before. Fewer would be another result, and are refused
-        unless a ``part`` of what the folder holds is enough.
+        Another number of rounds may be asked of it, but not fewer than it has: that would be
+        another result, and is refused unless a ``part`` of what the folder holds is enough.
         A run begun here is taken back after an error, unless it holds a round by then.
         """
         folder = Path(folder)
@@ -63,8 +63,10 @@ class Run:
                 _write_manifest(folder, manifest)
                 sync(folder.parent)
             else:
-                _check_same(folder, earlier, manifest, part=part)
-                if manifest.method["rounds"] > earlier.method["rounds"]:
+                beyond = folder / ROUNDS / str(manifest.method["rounds"] + 1)
+                fewer = os.path.lexists(beyond)  # rounds are asked for than there are
+                _check_same(folder, earlier, manifest, any_rounds=part or not fewer)
+                if not fewer and earlier.method != manifest.method:
                     _write_manifest(folder, replace(earlier, method=manifest.method))
             _clear_rounds(folder)
             return cls(folder, manifest, _notes(earlier or manifest, manifest), held.pop_all())
@@ -76,12 +78,12 @@ class Run:
         self._held.__exit__(*error)
 
     def done(self, backbone: Backbone) -> list[Round]:
-        """The whole rounds so far, in order: what ``self_train`` goes on from."""
+        """The whole rounds of those asked for, in order: what ``self_train`` goes on from."""
         from selftrain.classifier import Classifier
         from selftrain.loop import Round, kept
 
         rounds: list[Round] = []
-        for record in records(self.folder):
+        for record in records(self.folder)[: self.manifest.method["rounds"] + 1]:
             here = verified(self.folder, record, record.files)
             model = kept(rounds).model if record.failed else Classifier.load(here, backbone)
             audit = read_lesson(here / LESSON, self.manifest.task["labels"])
@@ -142,9 +144,9 @@ def _clear_rounds(folder: Path) -> None:
         remove(leftover)
 
 
-def _check_same(folder: Path, was: Manifest, now: Manifest, *, part: bool) -> None:
+def _check_same(folder: Path, was: Manifest, now: Manifest, *, any_rounds: bool) -> None:
     for place, before, after in differences(was.asked(), now.asked()):
-        if place == "method.rounds" and isinstance(before, int) and (part or after > before):
+        if any_rounds and place == "method.rounds":
             continue
         raise RunError(
             f"{folder} holds a run of another configuration: "

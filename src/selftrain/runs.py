@@ -72,7 +72,7 @@ def check_place(folder: str | Path) -> None:
 
 
 def read_manifest(folder: str | Path) -> Manifest:
-    """What a run was started with."""
+    """What is asked of a run, and what it was started with."""
     found = existing(Path(folder))
     if found is None:
         raise RunError(

@@ -70,4 +70,5 @@ def printable(text: str) -> str:
 
 def brief(text: str) -> str:
     """A stranger's text, fit for one line of a terminal."""
-    return printable(text[:LONGEST]) + "…" * (len(text) > LONGEST)
+    shown = printable(text[:LONGEST])
+    return shown[:LONGEST] + "…" * (max(len(text), len(shown)) > LONGEST)

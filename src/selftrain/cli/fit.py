@@ -82,7 +82,8 @@ def fit(
     selftrain fit labelled.csv --unlabelled pool.csv -o run
 
     Every round is on disk when its line is printed.
-    Stopped or killed, the same command goes on from the last whole round.
+    Stopped or killed, the same command goes on from the last whole round; so does one with more
+    rounds.
     """
     from selftrain import config as configs
     from selftrain.runs import check_place

@@ -35,9 +35,9 @@ def read_sweep(path: Path) -> Sweep:
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}", "--sweep FILE") from None
     except ValidationError as error:
-        wrong = first_problem(error)
+        wrong = first_problem(error, whole="the file")
         raise DataError(
-            f"{path}: {wrong.place or 'the file'}: {wrong.told}",
+            f"{path}: {wrong.place}: {wrong.told}",
             "selftrain sweep writes such files",
         ) from None
 

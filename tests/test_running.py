@@ -183,6 +183,17 @@ def test_another_number_of_rounds_may_be_asked_of_a_run_but_nothing_else_with_it
     assert runs.read_manifest(folder) == manifest
 
 
+@pytest.mark.parametrize("strange", ["many", None, True, 10**9])
+def test_a_strange_number_of_rounds_is_not_believed(
+    folder: Path, manifest: Manifest, backbone: Backbone, strange: object
+) -> None:
+    plain = asdict(changed(manifest, "method.rounds", strange))
+    (folder / "manifest.json").write_text(json.dumps(plain))
+    with Run.start(folder, manifest) as run:
+        assert len(run.done(backbone)) == 3
+    assert runs.read_manifest(folder) == manifest
+
+
 @pytest.mark.parametrize(
     ("place", "new"),
     [

@@ -68,7 +68,7 @@ def answers(
     """One answer a row, in the order of ``columns``.
 
     Label and probabilities come from the pass without dropout, the one ``evaluate`` scores. The
-    others differ in the last layer alone, which is as telling as all of them and far cheaper
+    others differ in the last layer alone, which was about as telling as all of them and far cheaper
     (docs/performance.md); where all layers are one, they differ in all. The certainty of a row
     varies a little with the rows around it, because dropout is drawn for a batch at a time. A model
     without dropout never wavers: one pass tells all, and it is certain.

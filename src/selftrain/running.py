@@ -151,7 +151,7 @@ def _check_same(folder: Path, was: Manifest, now: Manifest, *, any_rounds: bool)
         raise RunError(
             f"{folder} holds a run of another configuration: "
             f"{place} was {before!r:.60}, is now {after!r:.60}",
-            "give what it was started with to go on, or begin in another folder: -o NEW",
+            "give what it was last asked for to go on, or begin in another folder: -o NEW",
         )
 
 

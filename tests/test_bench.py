@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from filelock import FileLock
 
 from by_hand import MACHINE, METHOD, STUDENT
 from command import config, sentences
@@ -19,13 +20,14 @@ from selftrain import bench, loop, results, runs, shared, tasksets
 from selftrain.annotate import annotate
 from selftrain.bench import Bench, Grid, Group
 from selftrain.data import examples
-from selftrain.errors import RunError, TrainingError
+from selftrain.disk import slug
+from selftrain.errors import ConfigError, RunError, TrainingError
 from selftrain.evaluate import answered
 from selftrain.experiment import train
 from selftrain.fit import fit
 from selftrain.loop import drawn
 from selftrain.losses import CrossEntropy
-from selftrain.pel import Adapter
+from selftrain.pel import Adapter, BitFit
 from selftrain.recipes import recipe
 from selftrain.scores import Votes
 from selftrain.shared import read_about, read_votes, write_votes
@@ -182,6 +184,37 @@ def test_a_cell_that_fails_is_passed_over_and_told_at_the_end(made):
     ):
         list(here.run())
     assert [result.method for result in results.read(here.out / "cells.jsonl")] == ["upet"]
+
+
+def test_a_method_that_a_backbone_cannot_do_is_passed_over(made, tiny_folder):
+    """Here a family without biases: what comes after it in the grid is computed all the same."""
+    student = replace(STUDENT, changes=BitFit())
+    methods = {"bias": replace(METHOD, name="bias", student=(student,)), "ft": FT}
+    here = made(
+        seeds=(12,), references=(), methods=methods, backbones=(str(tiny_folder("modernbert")),)
+    )
+    with pytest.raises(ConfigError, match="cells that failed: 1, the first bias on sst2"):
+        list(here.run())
+    assert [result.method for result in results.read(here.out / "cells.jsonl")] == ["ft"]
+
+
+def test_what_another_process_writes_is_left_to_it_and_counted(made):
+    said = []
+    here = replace(made(seeds=(12,), references=(), methods={"ft": FT}), say=said.append)
+    (group,) = here.grid.groups()
+    folder = here.folder(group, "ft", FT)
+    folder.mkdir(parents=True)
+    with FileLock(folder / ".lock"):
+        assert list(here.run()) == []
+    assert said[-1] == "cells without a line yet: 1; the same command computes them later"
+
+
+def test_a_class_with_fewer_rows_than_asked_for_is_told(made):
+    said = []
+    here = replace(made(seeds=(12,), shots=(40,), methods={}), say=said.append)
+    list(here.run())
+    place = f"sst2/{slug(here.grid.backbones[0])}/40-shot/seed-12"
+    assert f"{place}: class `negative` has fewer than 40 rows: all taken: 39" in said
 
 
 def test_the_last_model_is_counted(made):

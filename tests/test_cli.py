@@ -340,7 +340,9 @@ def test_ctrl_c_before_the_first_round_leaves_nothing(
 
 def test_methods_are_listed_and_given_in_full() -> None:
     listed, given = selftrain("methods"), selftrain("methods --json")
-    assert (listed.code, listed.err) == (0, "")
+    assert (listed.code, given.err) == (0, "")
+    assert "cest is a reconstruction" in listed.err
+    assert "-wo- and one of: res-all, res-uniform, certainty" in listed.err
     plain = json.loads(given.out)
     for each in plain:
         assert each["name"] in listed.out

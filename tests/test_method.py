@@ -60,6 +60,17 @@ OTHERS = [
 BOTH = pytest.mark.parametrize("method", RECIPES + OTHERS, ids=lambda m: m.name)
 
 
+@pytest.mark.parametrize(
+    "other", [{"changes": Adapter(width=4)}, {"lm_head": "tuned"}, {"head": "dense"}]
+)
+def test_a_student_that_goes_on_from_its_teacher_is_made_like_it(other):
+    """It is a copy of it: what the student says of its own making would count for nothing."""
+    going = replace(TEACHER, starts_from="teacher", rate=1e-4)
+    assert replace(METHOD, student=(going,)).student[0].rate == 1e-4
+    with pytest.raises(ConfigError, match="expected a student that is made like its teacher"):
+        replace(METHOD, student=(replace(going, **other),))
+
+
 def test_there_are_recipes_to_go_there_and_back():
     assert len(RECIPES) >= 16
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,12 +15,12 @@ from selftrain.cost import TOKENS, rows_read, training
 from selftrain.data import Example
 from selftrain.errors import ConfigError
 from selftrain.loop import self_train
-from selftrain.losses import CrossEntropy, Soft
-from selftrain.method import Method, digest, to_plain
+from selftrain.losses import PHCE, CrossEntropy, Smooth, Soft
+from selftrain.method import Masked, Method, digest, to_plain
 from selftrain.pel import Adapter, Full
-from selftrain.recipes import BY_NAME, LAPTOP, PAPER, WITHOUT, recipe, upet
+from selftrain.recipes import BY_NAME, LAPTOP, PAPER, WITHOUT, recipe, upet, with_all_labels
 from selftrain.scores import joined
-from selftrain.selection import Alike, Certain, Reliable, Selection
+from selftrain.selection import Alike, Certain, LowVariance, Reliable, Selection
 from selftrain.tables.names import ABLATIONS, MAIN, PEL, REFERENCES
 
 PRESETS = pytest.mark.parametrize("preset", ["laptop", "paper"])
@@ -87,9 +88,11 @@ def test_ust_differs_from_upet_with_all_parameters_where_it_says(preset):
         "select.weigh",
         "select.how",
     }
-    assert recipe("ust", preset).select.score == Certain()
-    assert recipe("ust", preset).student[0].starts_from == "teacher"
-    assert recipe("ust", preset).student[0].gold == 0
+    select, (student,) = recipe("ust", preset).select, recipe("ust", preset).student
+    assert (select.score, select.how, select.per_class) == (Certain(), "sample", True)
+    assert select.weigh == LowVariance(0.1)
+    assert (student.starts_from, student.gold) == ("teacher", 0)
+    assert (student.loss, student.contrast) == (CrossEntropy(), None)
 
 
 @PRESETS
@@ -99,12 +102,29 @@ def test_ust_hard_differs_from_ust_in_the_score_alone(preset):
 
 @PRESETS
 def test_cest_is_certainty_phce_and_neighbours(preset):
-    assert differences(recipe("cest", preset), recipe("upet-head-full", preset)) <= {
-        "student.0.contrast",
-        "student.0.smooth",
-        "select.score",
-        "select.how",
-    }
+    there = {"student.0.contrast", "student.0.smooth", "select.score", "select.how"}
+    there -= {"select.how"} if preset == "paper" else set()  # which draws by weight itself
+    assert differences(recipe("cest", preset), recipe("upet-head-full", preset)) == there
+    select, (student,) = recipe("cest", preset).select, recipe("cest", preset).student
+    assert (select.score, select.how) == (Certain(), "sample")
+    assert (student.loss, student.smooth) == (PHCE(tau=10), Smooth(neighbours=2))
+
+
+@PRESETS
+def test_tapt_differs_from_fine_tuning_in_what_comes_before(preset):
+    assert differences(recipe("tapt-head-ft", preset), recipe("head-ft", preset)) == {"adapt"}
+    assert recipe("tapt-head-ft", preset).adapt == Masked()
+
+
+@PRESETS
+@READS
+def test_fine_tuning_with_all_labels_differs_in_how_long_it_learns(reads, preset):
+    few = recipe(f"{reads}-ft", preset)
+    whole = with_all_labels(few)
+    assert differences(whole, few) == {"teacher.batch", "teacher.epochs"} | (
+        {"teacher.steps"} if preset == "laptop" else set()
+    )
+    assert (whole.teacher.epochs, whole.teacher.steps, whole.teacher.batch) == (3, None, 32)
 
 
 @PRESETS
@@ -155,11 +175,16 @@ def test_published_sizes_belong_to_the_baselines_alone():
         ("contrast", {"student.0.contrast"}),
     ],
 )
+@PRESETS
 @READS
-def test_an_ablation_differs_from_upet_in_its_part_alone(part, places, reads):
+def test_an_ablation_differs_from_upet_in_its_part_alone(part, places, reads, preset):
     name = f"upet-{reads}-ptuning"
-    assert differences(recipe(f"{name}-wo-{part}"), recipe(name)) == places
-    assert recipe(f"{name}-wo-{part}").name == f"{name}-wo-{part}"
+    changed, whole = recipe(f"{name}-wo-{part}", preset), recipe(name, preset)
+    if preset == "paper":  # it draws a number by weight, and what is not drawn is hard
+        count = {"select.count"} if part == "res-all" else set()
+        places = (places | count) - {"select.how", "select.hard"}
+    assert differences(changed, whole) == places
+    assert changed.name == f"{name}-wo-{part}"
 
 
 def test_all_ablations_are_tested_above():
@@ -233,7 +258,8 @@ def test_ust_with_equal_variances_is_plain_class_quota_sampling():
     ust, plain = recipe("ust").select, replace(recipe("ust").select, score=Alike(), weigh=None)
     drawn, uniform = lesson_of(ust, seen), lesson_of(plain, seen)
     assert [row.example for row in drawn.easy] == [row.example for row in uniform.easy]
-    assert len({row.weight for row in drawn.easy}) == 1
+    (weight,) = {row.weight for row in drawn.easy}
+    assert weight == pytest.approx(-0.1 * math.log(1e-10))
     assert {row.weight for row in uniform.easy} == {1.0}
 
 
@@ -267,6 +293,26 @@ def test_self_training_learns_from_every_row_and_keeps_no_hard_one():
     assert [found[f"row {i}"] for i in range(40)] == expected
 
 
+def test_without_sampling_all_of_it_is_easy_and_nothing_is_left_to_contrast_with():
+    method = recipe("upet-head-adapter-wo-res-all")
+    lesson = lesson_of(method.select, random_votes(40, 3, passes=4, seed=4))
+    assert (len(lesson.easy), len(lesson.hard)) == (40, 0)
+    assert method.student[0].contrast is None
+
+
+def test_without_sampling_as_many_rows_are_drawn_by_chance_and_the_rest_is_hard():
+    """Which rows they are depends on no vote but for the classes' quotas."""
+    whole, uniform = (recipe(f"upet-head-adapter{part}").select for part in ("", "-wo-res-uniform"))
+    seen, others = (random_votes(80, 3, passes=4, seed=4, noise=noise) for noise in (0.5, 2))
+    lesson = lesson_of(uniform, seen)
+    assert len(lesson.easy) == len(lesson_of(whole, seen).easy) == 20
+    easy, hard = ({row.example for row in part} for part in (lesson.easy, lesson.hard))
+    assert len(hard) == 60
+    assert not easy & hard
+    one, other = (lesson_of(replace(uniform, per_class=False), votes) for votes in (seen, others))
+    assert {row.example for row in one.easy} == {row.example for row in other.easy}
+
+
 def test_soft_labels_of_list_are_the_plain_answers():
     seen = random_votes(20, 3, passes=1, seed=5)
     lesson = lesson_of(recipe("list").select, seen)
@@ -274,7 +320,14 @@ def test_soft_labels_of_list_are_the_plain_answers():
     assert all(soft[f"row {i}"] == pytest.approx(seen.plain[i].tolist()) for i in range(20))
 
 
-@pytest.mark.parametrize("name", BY_NAME)
+@pytest.mark.parametrize(
+    "name",
+    [
+        *BY_NAME,
+        *(f"upet-head-adapter-wo-{part}" for part in WITHOUT),
+        *(f"upet-head-adapter-alpha-0.2-{end}" for end in ("rank-topk", "raw-sample")),
+    ],
+)
 def test_every_method_runs_through_the_one_loop(tiny_backbone, name):
     method = small(recipe(name))
     rounds = list(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from statistics import fmean
 
 import pytest
 from filelock import FileLock
+from safetensors.torch import load_file, save_file
 
 from by_hand import MACHINE, METHOD
 from command import selftrain as command
@@ -332,6 +334,27 @@ def test_another_question_is_another_study(made, untrained):
     list(made().run(2))
     assert made(seeds=(12,)).trials() == []
     assert made(space=ALPHA).trials() == []
+    assert len(made().trials()) == 2
+
+
+def test_other_rows_or_weights_are_another_study(made, untrained, data, tiny_folder, tmp_path):
+    list(made().run(2))
+    copy = tmp_path / "bert"
+    shutil.copytree(tiny_folder("bert"), copy)
+    list(made(backbone=str(copy)).run(1))
+    sweep._weights.cache_clear()  # as another process finds them
+    weights = load_file(copy / "model.safetensors")
+    save_file({name: value + 1 for name, value in weights.items()}, copy / "model.safetensors")
+    assert made(backbone=str(copy)).trials() == []
+    path = data / "sst2" / "train.jsonl"
+    with path.open("a", encoding="utf-8") as file:
+        file.write('{"text": "one more", "label": "positive"}\n')
+    assert made().trials() == []
+
+
+def test_a_test_file_is_no_part_of_the_question(made, untrained, data):
+    list(made().run(2))
+    (data / "sst2" / "test.jsonl").write_text('{"text": "a", "label": "positive"}\n', "utf-8")
     assert len(made().trials()) == 2
 
 

@@ -75,11 +75,24 @@ def test_tasks_stand_in_the_papers_order_and_others_after_them() -> None:
 
 
 def test_methods_and_tasks_without_any_cell_are_named_below() -> None:
-    notes = main([cell("ust", 0.8)]).notes
+    notes = main([cell("ust", 0.8, backbone="bert")]).notes
     absent = next(note for note in notes if note.startswith("No cells of"))
     assert "LiST" in absent
     assert "UST (hard)" in absent
     assert "No cells on: mnli, qnli, mrpc, rte, cb, agnews." in notes
+
+
+def test_what_there_cannot_be_is_not_missing() -> None:
+    """`minilm` answers no prompts, and only pairs can be encoded apart."""
+
+    def absent(task: str, backbone: str) -> str:
+        notes = main([cell("ust", 0.8, task=task, backbone=backbone)]).notes
+        return next(note for note in notes if note.startswith("No cells of"))
+
+    assert not {"LiST", "TAPT", "Prompt", "apart"} & set(absent("sst2", "minilm").split())
+    assert "Prompt ST" in absent("sst2", "bert")
+    assert "apart" not in absent("sst2", "bert")
+    assert "apart" in absent("rte", "minilm")
 
 
 def test_a_reconstructed_baseline_says_so_in_its_name() -> None:
@@ -209,6 +222,9 @@ def test_the_papers_figures_stand_below_ours() -> None:
     assert ours[0] == "UST"
     assert theirs == ("as published", "355M", "84.0 ± 4.0", "89.3 ± 3.5", "86.7", "–", "–")
     assert "The paper's averages here are over the tasks shown." in main(cells, paper=True).notes
+    other = main(cells, paper=True, metric="macro_f1").notes
+    assert "The paper's figures stand beside macro F1 of ours: they do not compare." in other
+    assert not any("macro F1" in note for note in main(cells, paper=True).notes)
 
 
 def test_a_printed_average_is_shown_as_printed_where_all_seven_tasks_are() -> None:

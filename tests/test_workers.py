@@ -154,6 +154,17 @@ def test_a_group_stopped_by_an_error_is_taken_up(made, storage, monkeypatch):
     assert list(optuna_groups(here, storage)) == []
 
 
+def test_groups_whose_cells_are_lost_or_in_another_folder_are_computed_again(made, storage):
+    """The storage says that they are done; what counts is whether the cells are there."""
+    here, there = (made(out, seeds=(12, 21), methods={}) for out in ("out", "there"))
+    assert len(list(optuna_groups(here, storage))) == 2
+    (here.out / "cells.jsonl").unlink()
+    assert len(list(optuna_groups(here, storage))) == 2
+    assert len(list(optuna_groups(there, storage))) == 2
+    assert here.missing() == there.missing() == []
+    assert list(optuna_groups(here, storage)) == []
+
+
 def test_a_group_that_fails_ends_no_worker(made, storage, monkeypatch):
     here, whole = made(methods={}), Bench.cell
 

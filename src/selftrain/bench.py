@@ -6,8 +6,8 @@
       shared/teachers, shared/votes        what several cells define alike, computed once
 
 A killed grid goes on: cells that have a line are not computed again, and a run goes on from its
-last whole round, also if it was asked for fewer rounds before. The test rows are read after a run,
-by the closing evaluation, and decide nothing.
+last whole round, also if it was asked for fewer rounds before. The scored rows are handed to the
+evaluation that closes a cell and to nothing that trains, selects or stops: they decide nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from selftrain.baselines import FrozenLogistic, Majority
 from selftrain.checkout import commit
 from selftrain.classifier import Classifier
 from selftrain.cost import rows_read, seconds_a_row
-from selftrain.data import Labeled, Split, gist
+from selftrain.data import Labeled, Notes, Split, gist
 from selftrain.disk import slug
 from selftrain.errors import (
     ConfigError,
@@ -218,10 +218,12 @@ class Bench:
     def run(self, groups: Iterable[Group] | None = None) -> Iterator[Result]:
         """Compute the missing cells, each on disk when it is handed on.
 
-        A cell that fails is told and passed over; at the end an error says how many did.
+        A cell that fails, or that its backbone cannot do, is told and passed over; at the end an
+        error says how many were. What another process writes is left to it.
         """
         commit()  # asked now: later the checkout may have moved away from what is loaded
         failed: list[tuple[str, SelftrainError]] = []
+        locked = 0
         wanted = None if groups is None else set(groups)
         backbones: dict[str, Backbone] = {}
         ground: Ground | None = None
@@ -243,8 +245,9 @@ class Bench:
                 result = self.cell(ground, name)
             except LockedError as error:
                 self.say(f"{error.message}: left to it")
+                locked += 1
                 continue
-            except (ModelError, TrainingError, RunError) as error:
+            except (ConfigError, DataError, ModelError, RunError, TrainingError) as error:
                 self.say(f"{group.place / slug(name)} failed: {error.message}")
                 failed.append((f"{name} on {group.task}", error))
                 continue
@@ -252,6 +255,8 @@ class Bench:
             if result.run:
                 twins[result.key.twin] = result
             yield result
+        if locked:
+            self.say(f"cells without a line yet: {locked}; the same command computes them later")
         if failed:
             which, first = failed[0]
             raise type(first)(
@@ -315,7 +320,10 @@ class Bench:
     def ground(self, group: Group, backbone: Backbone) -> Ground:
         """What the cells of a group stand on."""
         rows = tasksets.Taskset.read(self.data, task_of(group.task))
-        split, held = rows.split(group.shots, group.seed), self.scored(rows)
+        notes = Notes()
+        split, held = rows.split(group.shots, group.seed, notes), self.scored(rows)
+        for text, times in notes:
+            self.say(f"{group.place}: {text}: {times}")
         seen = {*map(gist, split.labeled), *map(gist, split.unlabeled)}
         also = sum(gist(row) in seen for row in held)
         return Ground(group, rows.task, split, held, backbone, also)

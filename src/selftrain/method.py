@@ -20,6 +20,8 @@ from selftrain.losses import AnyLoss, CrossEntropy, EasyHard, Smooth
 from selftrain.pel import Adapter, AnyTuning, Full, Layers, check_layers
 from selftrain.selection import Selection
 
+MADE = ("reads", "changes", "head", "lm_head", "dropout")
+"""What of a Tune a model is made by; the rest is how it learns."""
 HINT = "selftrain methods --json shows every entry of every method"
 
 
@@ -139,6 +141,10 @@ class Method:
             fine = later.head_start == "random"
             expected = "random after the first stage, or what that learnt would be lost"
             require(fine, "head_start", later.head_start, expected)
+        for first in self.student[:1]:
+            fine = first.starts_from != "teacher" or _made(first) == _made(self.teacher)
+            expected = "a student that is made like its teacher: " + ", ".join(MADE)
+            require(fine, "starts_from", "teacher", expected)
         if self.adapt is not None:
             alone = not self.rounds and isinstance(self.teacher.changes, Full)
             require(alone, "adapt", self.adapt, "no rounds, and a teacher that changes all of it")
@@ -147,6 +153,10 @@ class Method:
     def prompts(self) -> bool:
         """Whether a template and label words are needed."""
         return any(tune.reads == "prompt" for tune in (self.teacher, *self.student))
+
+
+def _made(how: Tune) -> list[object]:
+    return [getattr(how, name) for name in MADE]
 
 
 def to_plain(method: Method, *, whole: bool = False) -> dict[str, Any]:

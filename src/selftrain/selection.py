@@ -51,7 +51,10 @@ class Alike:
 
 @dataclass(frozen=True, slots=True)
 class Certain:
-    """The certainty alone, or with ``invert`` the information gain ("hard" examples, UST)."""
+    """The certainty alone, or with ``invert`` what it lacks to 1 ("hard" examples, UST).
+
+    That is the information gain; gains above 1, which three classes or more can have, count as 1.
+    """
 
     invert: bool = False
     kind: Literal["certain"] = "certain"

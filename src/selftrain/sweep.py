@@ -20,6 +20,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from math import prod
 from pathlib import Path
 from statistics import fmean
@@ -28,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from filelock import FileLock, Timeout
 
 from selftrain import tasksets
+from selftrain.backbone import load
 from selftrain.bench import SEEDS, Bench, Grid, task_of
 from selftrain.disk import replacing
 from selftrain.errors import ConfigError, DataError, RunError, TrainingError, require
@@ -155,12 +157,18 @@ class Sweep:
 
     @property
     def name(self) -> str:
-        """That of the study: another question is another study, in the same storage or not."""
+        """That of the study: another question is another study, in the same storage or not.
+
+        Other rows or weights by the same name are another question.
+        """
         asked = [
             {**to_plain(self.method), "name": ""},
             {name: list(values) for name, values in self.space.items()},
-            self.tasks,
-            self.backbone,
+            {
+                task: tasksets.fingerprint(self.data, task_of(task), ["train"])
+                for task in self.tasks
+            },
+            [self.backbone, _weights(self.backbone)],
             self.seeds,
             self.shots,
             self.sampler,
@@ -329,6 +337,12 @@ class Sweep:
         with replacing(self.out / REPORT) as path:
             path.write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n", "utf-8")
         return told
+
+
+@cache
+def _weights(backbone: str) -> str:
+    """The hash of a backbone's weights, read once."""
+    return load(backbone).sha256
 
 
 def sqlite(path: Path) -> str:

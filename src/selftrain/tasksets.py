@@ -8,6 +8,7 @@ train; they are cut by a hash of each text, so the order of a file changes nothi
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -64,9 +65,9 @@ def by_hash(rows: list[Labeled]) -> list[Labeled]:
     return sorted(rows, key=lambda row: uniform(0, row.example.uid))
 
 
-def fingerprint(data: Path, task: Task) -> str:
+def fingerprint(data: Path, task: Task, parts: Sequence[str] = ("train", "test")) -> str:
     """A hash of a task's files: other rows, even in another order only, give another."""
-    found = filter(None, (_file(data / task.name, part) for part in ("train", "test")))
+    found = filter(None, (_file(data / task.name, part) for part in parts))
     stats = [(path, path.stat()) for path in found]
     return _hash(*((path, stat.st_mtime_ns, stat.st_size) for path, stat in stats))
 

@@ -77,7 +77,8 @@ def optuna_groups(bench: Bench, storage: str, name: str | None = None) -> Iterat
         )
         check_same(study, mark(bench))
         missing = waiting(bench)
-        take_up(study, lambda trial: groups[trial.params.get(GROUP, 0)] in missing)
+        # What is complete counts by its cells: they may be those of another folder, or lost.
+        take_up(study, lambda trial: groups[trial.params.get(GROUP, 0)] in missing, "COMPLETE")
         study.sampler = sampler
         while left(study, len(groups)) or freed(study):
             study.optimize(take, n_trials=1, catch=(SelftrainError,))
@@ -131,11 +132,11 @@ def left(study: Study, groups: int) -> bool:
 
 
 def has_other(trial: Trial, place: int) -> bool:
-    """Whether a worker that came earlier has the group, or has done it."""
+    """Whether a worker that came earlier has the group; of one that is done no cell is missing."""
     return any(
         each.number < trial.number
         and each.params.get(GROUP) == place
-        and each.state.name in ("RUNNING", "COMPLETE")
+        and each.state.name == "RUNNING"
         for each in trial.study.get_trials(deepcopy=False)
     )
 
@@ -281,8 +282,11 @@ def heard(say: Callable[[str], object]) -> Iterator[None]:
         enable_default_handler()
 
 
-def take_up(study: Study, wanted: Callable[[FrozenTrial], bool]) -> None:
-    """Queue again what was stopped, by Ctrl-C or an error, and has not been queued since."""
+def take_up(study: Study, wanted: Callable[[FrozenTrial], bool], *also: str) -> None:
+    """Queue again what was stopped, by Ctrl-C or an error, and has not been queued since.
+
+    ``also`` names further states of trials to queue.
+    """
     from optuna.storages import RetryHeartbeatStaleTrialCallback
 
     trials = study.get_trials(deepcopy=False)
@@ -290,7 +294,8 @@ def take_up(study: Study, wanted: Callable[[FrozenTrial], bool]) -> None:
     with experimental():
         again = RetryHeartbeatStaleTrialCallback()
     for trial in study.get_trials():
-        if trial.state.name in ("FAIL", "PRUNED") and trial.number not in since and wanted(trial):
+        ended = trial.state.name in ("FAIL", "PRUNED", *also)
+        if ended and trial.number not in since and wanted(trial):
             again(study, trial)
 
 

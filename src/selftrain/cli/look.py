@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from selftrain.cli import inputs, options
-from selftrain.cli.talk import Watch, show, show_json
+from selftrain.cli.talk import Watch, say, show, show_json
 from selftrain.errors import ConfigError
 
 
@@ -22,7 +22,7 @@ def methods(
     """
     with Watch() as watch, watch.busy("loading"):
         from selftrain.method import to_plain
-        from selftrain.recipes import BY_NAME, recipe
+        from selftrain.recipes import BY_NAME, WITHOUT, recipe
 
         every = [recipe(name, preset) for name in BY_NAME]
     if as_json:
@@ -40,6 +40,8 @@ def methods(
         for each in every
     ]
     show(head, rows)
+    say("cest is a reconstruction: its graph formula is not public")
+    say(f"a upet name may end on -alpha-0.2-rank-topk, or on -wo- and one of: {', '.join(WITHOUT)}")
 
 
 def check(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from selftrain import published
 from selftrain.report import MAJORITY, MISSING
 from selftrain.results import Result
-from selftrain.tables.board import Board, boards, title
-from selftrain.tables.by_task import paper_notes
+from selftrain.tables.board import Board, boards, seconds, title, tunable
+from selftrain.tables.by_task import PAPERS_SHOTS, paper_notes
 from selftrain.tables.choice import Choice, choose, no_cell, with_shots
 from selftrain.tables.compared import Compared, compare, compared_sheet
 from selftrain.tables.names import Alpha, alpha_of, shown, variant
@@ -55,24 +55,30 @@ def alpha_sheet(board: Board, base: str, methods: Sequence[str], tasks: Sequence
     """The sheet of one UPET on these tasks; the paper's averages stand beside ours of them all."""
     named = {found: m for m in methods if (found := alpha_of(m))}
     shots = board.choice.shots
-    with_paper = board.choice.paper and set(tasks) == set(board.tasks)
+    with_paper = board.choice.paper and set(tasks) == set(board.tasks) and shots == PAPERS_SHOTS
     board = board.only(board.methods, tasks)
     columns = sorted({(found.scale, found.how) for found in named})
-    alphas = sorted({found.alpha for found in named}, key=lambda text: (float(text), text))
     paper = published.figures().alpha
+    here = {found.alpha for found in named}
+    there = {alpha for alpha in paper if alpha != NONE and float(alpha) not in map(float, here)}
+    alphas = sorted(here | there, key=lambda text: (float(text), text))
     rows: list[Cells] = []
+    if floor := board.of(MAJORITY):
+        told = [board.average(MAJORITY, tasks, shots)] * len(columns)
+        rows.append((shown(MAJORITY), *told, *[MISSING] * with_paper, str(len(floor))))
     for alpha in (NONE, *alphas):
         cells = [
             f"{base}-{WITHOUT}" if alpha == NONE else named.get(Alpha(alpha, *column), "")
             for column in columns
         ]
         count = sum(len(board.of(method)) for method in dict.fromkeys(cells))
-        told = (board.average(m, tasks, shots) + board.mark(m, tasks, shots) for m in cells)
+        told = [board.average(m, tasks, shots) + board.mark(m, tasks, shots) for m in cells]
         theirs = [_published(paper, alpha)] if with_paper else []
         rows.append((alpha, *told, *theirs, str(count)))
     notes = [
         f"Averages over {', '.join(tasks)}." if len(tasks) > 1 else f"On {tasks[0]} alone.",
         "None selects nothing, so it is the same in every column.",
+        cost(cell for method in methods for cell in board.of(method, shots)),
         *remarks(board, rows),
         *(paper_notes(board.choice, "alpha") if with_paper else ()),
     ]
@@ -81,6 +87,12 @@ def alpha_sheet(board: Board, base: str, methods: Sequence[str], tasks: Sequence
     where = "" if len(tasks) > 1 else f" on {tasks[0]}"
     what = title(board, f"Alpha of {shown(base)}{where}", shots)
     return Sheet(what, head, tuple(rows), tuple(notes))
+
+
+def cost(cells: Iterable[Result]) -> str:
+    """What all of these have in common: it is a note and no column."""
+    every = list(cells)
+    return f"Tunable: {tunable(every)}. Seconds of a run, on the mean: {seconds(every)}."
 
 
 def _is_none(method: str) -> bool:

@@ -9,10 +9,16 @@ from selftrain import published
 from selftrain.errors import DataError
 from selftrain.report import MAJORITY, MISSING
 from selftrain.results import Result
-from selftrain.tables.board import Board, boards, title
+from selftrain.tables.board import Board, boards, seconds, title, tunable
 from selftrain.tables.by_task import PUBLISHED, paper_notes
 from selftrain.tables.choice import Choice, choose
-from selftrain.tables.compared import Compared, claims, compare, compared_sheet
+from selftrain.tables.compared import (
+    Compared,
+    claims,
+    compare,
+    compare_shots,
+    compared_sheet,
+)
 from selftrain.tables.names import REFERENCES, is_main, shown
 from selftrain.tables.remarks import remarks
 from selftrain.tables.sheet import Cells, Sheet
@@ -32,6 +38,7 @@ def more_labels(results: Sequence[Result], choice: Choice) -> list[Sheet]:
             sheets.append(shots_sheet(mine, board))
             for number in numbers(mine.cells):
                 duels += compare(mine, claims(mine.methods), number)
+            duels += compare_shots(mine, numbers(mine.cells))
     if not sheets:
         raise DataError(
             "no method has cells with two numbers of labels a class",
@@ -63,16 +70,23 @@ def numbers(cells: Iterable[Result]) -> list[int]:
 def shots_sheet(board: Board, whole: Board) -> Sheet:
     """The sheet of one backbone; what else is on its whole board is named below."""
     methods = [m for m in board.methods if len(numbers(board.of(m))) > 1]
-    shots = numbers(cell for cell in board.cells if cell.method != MAJORITY)
+    theirs = [row.shots for row in published.figures().shots if isinstance(row.shots, int)]
+    shots = sorted({*numbers(cell for cell in board.cells if cell.method != MAJORITY), *theirs})
     rows: list[Cells] = []
     for method in methods:
         for task in board.tasks:
             told = [board.told(method, task, number) for number in shots]
-            cells = sum(len(board.of(method, number, task)) for number in shots)
-            rows.append((shown(method), task, *told, str(cells)))
+            some = board.of(method, task=task)
+            rows.append((shown(method), task, *told, tunable(some), seconds(some), str(len(some))))
             rows += published_row(method, task, shots) if board.choice.paper else []
-        means = [board.average(method, board.tasks, number) for number in shots]
-        rows.append((shown(method), AVERAGE, *means, str(len(board.of(method)))))
+        means = [
+            board.average(method, board.tasks, number) + board.mark(method, board.tasks, number)
+            for number in shots
+        ]
+        every = board.of(method)
+        rows.append(
+            (shown(method), AVERAGE, *means, tunable(every), seconds(every), str(len(every)))
+        )
         rows += published_row(method, AVERAGE, shots) if board.choice.paper else []
     single = [shown(m) for m in whole.methods if m not in board.methods and m not in REFERENCES]
     single += [task for task in whole.tasks if task not in board.tasks]
@@ -80,7 +94,8 @@ def shots_sheet(board: Board, whole: Board) -> Sheet:
     notes = remarks(board, rows, tasks=absent)
     notes += [f"With one number of labels only: {', '.join(single)}."] if single else []
     notes += paper_notes(board.choice, "shots")
-    head = ("method", "task", *(f"{number} a class" for number in shots), "cells")
+    labels = (f"{number} a class" for number in shots)
+    head = ("method", "task", *labels, "tunable", "seconds", "cells")
     return Sheet(title(board, "Labels a class"), head, tuple(rows), tuple(notes), words=2)
 
 
@@ -89,8 +104,9 @@ def published_row(method: str, task: str, shots: Sequence[int]) -> list[Cells]:
     found = [published.row("shots", method, number) for number in shots]
     if not any(found):
         return []
+    nothing = [MISSING] * 3
     if task == AVERAGE:
         told = [f"{fmean(row.mean):.1f}" if row else MISSING for row in found]
-        return [(PUBLISHED, "average of seven", *told, MISSING)]
+        return [(PUBLISHED, "average of seven", *told, *nothing)]
     scores = [(row and published.score(row, task)) or MISSING for row in found]
-    return [(PUBLISHED, task, *scores, MISSING)]
+    return [(PUBLISHED, task, *scores, *nothing)]

@@ -13,7 +13,7 @@ from selftrain import published
 from selftrain.report import MAJORITY, MISSING
 from selftrain.results import Result, Shots
 from selftrain.tables.board import Board, boards, seconds, title, tunable
-from selftrain.tables.choice import Choice, choose, no_cell, with_shots
+from selftrain.tables.choice import METRICS, Choice, choose, no_cell, with_shots
 from selftrain.tables.compared import Compared, Duel, claims, compare, compared_sheet
 from selftrain.tables.names import (
     ABLATIONS,
@@ -28,8 +28,11 @@ from selftrain.tables.names import (
 )
 from selftrain.tables.remarks import remarks
 from selftrain.tables.sheet import Cells, Sheet
+from selftrain.task import find, known
 
 PUBLISHED = "as published"
+PAPERS_SHOTS = 16
+"""Labels a class behind the paper's figures, where its table names no number."""
 ABLATED = "upet-prompt-ptuning"
 """The one UPET that the paper leaves parts out of."""
 WITHOUT_SAMPLING = (
@@ -60,12 +63,24 @@ def main_result(results: Sequence[Result], choice: Choice) -> list[Sheet]:
             for line in lines
             for row in (scored(board, line, board.tasks), *beside(board, line, board.tasks))
         ]
-        notes = remarks(board, rows, methods=MAIN, tasks=published.figures().tasks)
+        notes = remarks(board, rows, methods=possible(board), tasks=published.figures().tasks)
         notes += paper_notes(choice, "main", board.tasks)
         what = title(board, "Main result", choice.shots)
         sheets.append(sheet(what, head, board.tasks, rows, notes))
         duels += compare(board, claims(board.methods), choice.shots)
     return sheets + compared_sheet(duels, choice)
+
+
+def possible(board: Board) -> list[str]:
+    """The methods of Table 1 that there can be: pairs encoded apart need pairs, prompts a head."""
+    pairs = any(task in known() and find(task).pair for task in board.tasks)
+    headless = board.backbone == "minilm"
+    return [
+        method
+        for method in MAIN
+        if (pairs or method != "frozen-lr-apart")
+        and not (headless and (reading(method) == "prompt" or method == "tapt-head-ft"))
+    ]
 
 
 def main_lines(board: Board) -> list[Line]:
@@ -104,12 +119,14 @@ def teachers_and_students(results: Sequence[Result], choice: Choice) -> list[She
 
 def pel_sheet(board: Board) -> Sheet:
     """The sheet of one backbone."""
-    rows = [
+    floor = Line((shown(MAJORITY), MISSING, MISSING), MAJORITY, board.choice.shots)
+    rows = [scored(board, floor, board.tasks)] if board.of(MAJORITY) else []
+    rows += [
         row
         for line in pel_lines(board)
         for row in (
             scored(board, line, board.tasks, both=True),
-            *(published_pel(line.method, len(board.tasks)) if board.choice.paper else ()),
+            *(published_pel(line, len(board.tasks)) if board.choice.paper else ()),
         )
     ]
     notes = remarks(board, rows, tasks=published.figures().tasks)
@@ -251,9 +268,11 @@ def published_average(row: published.Row, tasks: Sequence[str]) -> str:
     return f"{fmean(row.mean[every.index(task)] for task in tasks):.1f}"
 
 
-def published_pel(method: str, tasks: int) -> list[Cells]:
+def published_pel(line: Line, tasks: int) -> list[Cells]:
     """The paper's own figures of a teacher and a student: averages and hours alone."""
-    found = next(each for each in published.figures().pel if each.method == method)
+    if line.shots != PAPERS_SHOTS:
+        return []
+    found = next(each for each in published.figures().pel if each.method == line.method)
     scores = [MISSING] * tasks
     hours = f"{found.hours:.1f} hours"
     return [(PUBLISHED, "", "", found.tunable, *scores, f"{found.average:.1f}", hours, MISSING)]
@@ -265,4 +284,10 @@ def paper_notes(choice: Choice, table: str, tasks: Sequence[str] | None = None) 
         return []
     some = tasks is not None and set(tasks) != set(published.figures().tasks)
     over = ["The paper's averages here are over the tasks shown."] if some else []
-    return [*published.figures().notes[table], *over]
+    metric = METRICS[choice.metric]
+    other = f"The paper's figures stand beside {metric} of ours: they do not compare."
+    return [
+        *published.figures().notes[table],
+        *over,
+        *([other] if choice.metric != "accuracy" else []),
+    ]

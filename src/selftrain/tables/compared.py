@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import fmean
 
 from selftrain.errors import DataError
@@ -12,7 +13,7 @@ from selftrain.report import MISSING
 from selftrain.results import Shots
 from selftrain.tables.board import Board
 from selftrain.tables.choice import Choice
-from selftrain.tables.names import MODULES, reading, shown
+from selftrain.tables.names import MODULES, REFERENCES, reading, shown
 from selftrain.tables.sheet import Sheet
 
 FEWEST = 6  # pairs: with 5 that all agree, p is 2/32, and no test can say more
@@ -24,6 +25,8 @@ RIVALS = {
 
 Duel = tuple[str, str]
 """A method and the one it is compared with."""
+Side = tuple[str, Shots]
+"""A method with so many labels a class."""
 CLAIMS: tuple[Duel, ...] = (
     ("head-st", "head-ft"),
     ("prompt-st", "prompt-ft"),
@@ -35,12 +38,14 @@ CLAIMS: tuple[Duel, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Two methods where both have a cell: the same task, seed, shots and backbone."""
+    """Two methods where both have a cell: the same task, seed and backbone."""
 
     backbone: str
     shots: Shots
     method: str
     other: str
+    other_shots: Shots
+    """Those of the first, unless a method is compared with itself."""
     differences: tuple[float, ...]
     """In points, one for each task and seed."""
     not_learnt: tuple[Sequence[str], Sequence[str]]
@@ -56,20 +61,34 @@ def compare(board: Board, duels: Iterable[Duel], shots: Shots) -> Iterator[Compa
     """Every duel of which the board has both sides; the one that was asked for, if one was."""
     asked = board.choice.compare
     for method, other in [asked] if asked else duels:
-        if board.of(method, shots) and board.of(other, shots):
-            found = differences(board, method, other, shots)
-            points = tuple(point for points in found.values() for point in points)
-            on = list(found)
-            unlearnt = (board.not_learnt(method, on, shots), board.not_learnt(other, on, shots))
-            yield Compared(board.backbone, shots, method, other, points, unlearnt)
+        yield from _compared(board, (method, shots), (other, shots))
 
 
-def differences(board: Board, method: str, other: str, shots: Shots) -> dict[str, list[float]]:
-    """Points by which a method is above another, by task, for each seed that both have."""
+def compare_shots(board: Board, numbers: Sequence[int]) -> Iterator[Compared]:
+    """Every method with more labels a class against itself with the next fewer."""
+    for method in board.methods:
+        for fewer, more in pairwise(numbers):
+            if method not in REFERENCES and not board.choice.compare:
+                yield from _compared(board, (method, more), (method, fewer))
+
+
+def _compared(board: Board, one: Side, other: Side) -> Iterator[Compared]:
+    """The two sides of a duel, if the board has both."""
+    if board.of(*one) and board.of(*other):
+        found = differences(board, one, other)
+        points = tuple(point for points in found.values() for point in points)
+        unlearnt = tuple(board.not_learnt(method, list(found), n) for method, n in (one, other))
+        (method, shots), (rival, fewer) = one, other
+        yield Compared(
+            board.backbone, shots, method, rival, fewer, points, (unlearnt[0], unlearnt[1])
+        )
+
+
+def differences(board: Board, one: Side, other: Side) -> dict[str, list[float]]:
+    """Points by which one side is above the other, by task, for each seed that both have."""
     pairs = {}
     for task in board.tasks:
-        mine = board.scores.get((method, task, shots), {})
-        theirs = board.scores.get((other, task, shots), {})
+        mine, theirs = (board.scores.get((m, task, shots), {}) for m, shots in (one, other))
         shared = sorted(mine.keys() & theirs.keys())
         if shared:
             pairs[task] = [100 * (mine[seed] - theirs[seed]) for seed in shared]
@@ -109,7 +128,7 @@ def compared_sheet(found: Sequence[Compared], choice: Choice) -> list[Sheet]:
             shown(each.method) + _named(each.not_learnt[0]),
             shown(each.other) + _named(each.not_learnt[1]),
             each.backbone,
-            str(each.shots),
+            _shots(each),
             _points(each.differences),
             str(len(each.differences)),
             str(each.wins),
@@ -150,6 +169,11 @@ def _notes(found: Sequence[Compared], tested: Sequence[Compared], *, asked: bool
 
 def _named(tasks: Sequence[str]) -> str:
     return f" (not learnt: {', '.join(tasks)})" if tasks else ""
+
+
+def _shots(compared: Compared) -> str:
+    fewer = compared.other_shots
+    return f"{compared.shots}" + (f" with {fewer}" if fewer != compared.shots else "")
 
 
 def _points(differences: Sequence[float]) -> str:

@@ -8,7 +8,7 @@ from selftrain import published, task
 from selftrain.errors import ConfigError
 from selftrain.report import MAJORITY, MISSING
 from selftrain.results import Result
-from selftrain.tables.board import Board, boards, setting
+from selftrain.tables.board import Board, boards, seconds, setting, tunable
 from selftrain.tables.choice import Choice, choose
 from selftrain.tables.names import UPET, shown
 from selftrain.tables.remarks import remarks
@@ -28,13 +28,13 @@ def beside_nonbert(results: Sequence[Result], choice: Choice) -> list[Sheet]:
     ]
     made = boards(choose(wanted, choice), choice)
     rows: list[Cells] = [
-        (each.name, "published", str(each.labels), f"{each.accuracy:.1f}", MISSING)
+        (each.name, "published", str(each.labels), f"{each.accuracy:.1f}", *[MISSING] * 3)
         for each in published.figures().nonbert
     ]
     for board in made:
         rows += our_rows(board)
-    notes = dict.fromkeys(note for board in made for note in remarks(board, rows))
-    head = ("system", "backbone", "labels in all", "accuracy", "cells")
+    notes = dict.fromkeys(note for board in made for note in remarks(board, rows, methods=UPET))
+    head = ("system", "backbone", "labels in all", "accuracy", "tunable", "seconds", "cells")
     where = "; ".join(setting(board) for board in made)
     what = f"AGNews: accuracy on {choice.on} rows, {where}"
     every = (*published.figures().notes["nonbert"], *notes)
@@ -42,7 +42,7 @@ def beside_nonbert(results: Sequence[Result], choice: Choice) -> list[Sheet]:
 
 
 def our_rows(board: Board) -> list[Cells]:
-    """Every UPET of a board, fewest labels first."""
+    """The majority class and every UPET of a board, fewest labels first."""
     classes = len(task.find(AGNEWS).labels)
     shots = sorted({cell.shots for cell in board.cells if isinstance(cell.shots, int)})
     return [
@@ -51,9 +51,11 @@ def our_rows(board: Board) -> list[Cells]:
             board.backbone,
             str(number * classes),
             board.told(method, AGNEWS, number),
+            tunable(board.of(method, number)),
+            seconds(board.of(method, number)),
             str(len(board.of(method, number))),
         )
         for number in shots
         for method in board.methods
-        if method != MAJORITY and board.of(method, number)
+        if board.of(method, number)
     ]

@@ -34,6 +34,7 @@ def remarks(
         _seeds(board),
         *_f1(board),
         _reconstruction(board),
+        _tunable(cells),
         _rounds(cells),
         _scored(cells),
         _commits(cells),
@@ -69,6 +70,15 @@ def _reconstruction(board: Board) -> str:
         "CEST (reconstruction): its similarity graph is not public; ours is rebuilt from its text."
     )
     return told if "cest" in board.methods else ""
+
+
+def _tunable(cells: Iterable[Result]) -> str:
+    """A count without its head is none: the paper's 14M and <1M have different ones."""
+    told = (
+        "Tunable, with a module: read by a head, the module and the classifier; by a prompt, the "
+        "module alone, and in LiST the MLM head. Without one: everything."
+    )
+    return told if any(cell.tuned for cell in cells) else ""
 
 
 def _rounds(cells: Iterable[Result]) -> str:

@@ -18,6 +18,8 @@ import lines
 from selftrain import results
 from selftrain.metrics import sign_flip
 from selftrain.results import Result
+from selftrain.tables.compared import claims
+from selftrain.tables.names import ABLATIONS, ordered, shown, variant
 
 UPET = {"head": "upet-head-adapter", "prompt": "upet-prompt-adapter"}
 TEACHER = 0
@@ -50,15 +52,30 @@ def compared(cells: list[Result]) -> Iterator[tuple[str, list[float]]]:
                 name = f"round {before}" if before else "the teacher"
                 yield f"{what}: round {after}, over {name}", steps(mine.values(), before, after)
         head, prompt = by_reading["head"], by_reading["prompt"]
-        both = head.keys() & prompt.keys()
-        yield (
-            f"`{backbone}`: the prompt's kept round, over the head's",
-            [prompt[pair].accuracy - head[pair].accuracy for pair in both],
-        )
         yield (
             f"`{backbone}`: the prompt's teacher, over the head's",
-            [score(prompt[pair], TEACHER) - score(head[pair], TEACHER) for pair in both],
+            [
+                score(prompt[pair], TEACHER) - score(head[pair], TEACHER)
+                for pair in sorted(head.keys() & prompt.keys())
+            ],
         )
+        yield from between([cell for cell in cells if cell.backbone == backbone], backbone)
+
+
+def between(cells: list[Result], backbone: str) -> Iterator[tuple[str, list[float]]]:
+    """Two methods by their kept rounds: what the paper says of them, and UPET without a part."""
+    by_method = {
+        method: {(cell.task, cell.seed): cell.accuracy for cell in cells if cell.method == method}
+        for method in ordered(cell.method for cell in cells)
+    }
+    parts = [
+        (variant(method)[0], method) for method in by_method if variant(method)[1] in ABLATIONS
+    ]
+    for method, other in (*claims(by_method), *parts):
+        mine, theirs = by_method.get(method, {}), by_method.get(other, {})
+        both = sorted(mine.keys() & theirs.keys())
+        name = f"`{backbone}`: {shown(method)}, over {shown(other)}"
+        yield name, [mine[pair] - theirs[pair] for pair in both]
 
 
 def ends(cells: Iterable[Result], before: int) -> list[float]:

@@ -19,7 +19,7 @@ from selftrain import results
 from selftrain.metrics import sign_flip
 from selftrain.results import Result
 from selftrain.tables.compared import claims
-from selftrain.tables.names import ABLATIONS, ordered, shown, variant
+from selftrain.tables.names import ABLATIONS, is_main, ordered, shown, variant
 
 UPET = {"head": "upet-head-adapter", "prompt": "upet-prompt-adapter"}
 TEACHER = 0
@@ -71,7 +71,7 @@ def between(cells: list[Result], backbone: str) -> Iterator[tuple[str, list[floa
     parts = [
         (variant(method)[0], method) for method in by_method if variant(method)[1] in ABLATIONS
     ]
-    for method, other in (*claims(by_method), *parts):
+    for method, other in (*claims(filter(is_main, by_method)), *parts):
         mine, theirs = by_method.get(method, {}), by_method.get(other, {})
         both = sorted(mine.keys() & theirs.keys())
         name = f"`{backbone}`: {shown(method)}, over {shown(other)}"

@@ -206,7 +206,7 @@ def test_what_another_process_writes_is_left_to_it_and_counted(made):
     folder.mkdir(parents=True)
     with FileLock(folder / ".lock"):
         assert list(here.run()) == []
-    assert said[-1] == "cells without a line yet: 1; the same command computes them later"
+    assert said[-1] == "cells left to other processes: 1"
 
 
 def test_a_class_with_fewer_rows_than_asked_for_is_told(made):

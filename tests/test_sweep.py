@@ -205,7 +205,7 @@ def test_a_point_is_judged_by_its_mean_over_cells_on_design_rows(made):
     for each in (first, second):
         assert each.value == fmean(cell.accuracy for cell in each.cells)
         assert [(cell.task, cell.seed) for cell in each.cells] == [("sst2", 12), ("sst2", 21)]
-        cells = here.out / "trials" / each.recipe / "cells.jsonl"
+        cells = here.out / "trials" / here.ground / each.recipe / "cells.jsonl"
         told = [json.loads(line) for line in cells.read_text().splitlines()]
         assert {(line["on"], line["rows"]) for line in told} == {("design", 20)}
         assert all((cells.parent / line["run"] / "manifest.json").exists() for line in told)
@@ -326,7 +326,7 @@ def test_equal_points_are_computed_once(made):
     here = made(space={"select.score.alpha": (0.1,)}, seeds=(12,))
     one, two = here.run(2)
     assert one.value == two.value
-    (folder,) = (here.out / "trials").iterdir()
+    (folder,) = (here.out / "trials" / here.ground).iterdir()
     assert len((folder / "cells.jsonl").read_text().splitlines()) == 1
 
 
@@ -337,8 +337,19 @@ def test_another_question_is_another_study(made, untrained):
     assert len(made().trials()) == 2
 
 
-def test_other_rows_or_weights_are_another_study(made, untrained, data, tiny_folder, tmp_path):
-    list(made().run(2))
+def test_other_rows_are_another_study_with_cells_of_its_own(made, data):
+    """In the same folder: the first point has the same recipe there."""
+    here = made(space=ALPHA, seeds=(12,))
+    (first,) = here.run(1)
+    with (data / "sst2" / "train.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"text": "one more", "label": "positive"}\n')
+    assert here.trials() == []
+    (again,) = here.run(1)
+    assert (again.number, again.recipe) == (first.number, first.recipe)
+    assert len(list((here.out / "trials").iterdir())) == 2
+
+
+def test_other_weights_by_the_same_name_are_another_study(made, untrained, tiny_folder, tmp_path):
     copy = tmp_path / "bert"
     shutil.copytree(tiny_folder("bert"), copy)
     list(made(backbone=str(copy)).run(1))
@@ -346,16 +357,6 @@ def test_other_rows_or_weights_are_another_study(made, untrained, data, tiny_fol
     weights = load_file(copy / "model.safetensors")
     save_file({name: value + 1 for name, value in weights.items()}, copy / "model.safetensors")
     assert made(backbone=str(copy)).trials() == []
-    path = data / "sst2" / "train.jsonl"
-    with path.open("a", encoding="utf-8") as file:
-        file.write('{"text": "one more", "label": "positive"}\n')
-    assert made().trials() == []
-
-
-def test_a_test_file_is_no_part_of_the_question(made, untrained, data):
-    list(made().run(2))
-    (data / "sst2" / "test.jsonl").write_text('{"text": "a", "label": "positive"}\n', "utf-8")
-    assert len(made().trials()) == 2
 
 
 @pytest.mark.parametrize("out", ["{x}", "{", "{{0}}"])

@@ -89,7 +89,8 @@ def test_what_there_cannot_be_is_not_missing() -> None:
         notes = main([cell("ust", 0.8, task=task, backbone=backbone)]).notes
         return next(note for note in notes if note.startswith("No cells of"))
 
-    assert not {"LiST", "TAPT", "Prompt", "apart"} & set(absent("sst2", "minilm").split())
+    for word in ("LiST", "TAPT", "Prompt", "apart"):
+        assert word not in absent("sst2", "minilm")
     assert "Prompt ST" in absent("sst2", "bert")
     assert "apart" not in absent("sst2", "bert")
     assert "apart" in absent("rte", "minilm")

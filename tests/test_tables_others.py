@@ -87,6 +87,10 @@ def test_a_method_with_more_labels_meets_itself_with_fewer() -> None:
     assert found["UPET Head-Adapter", "UPET Head-Adapter", "32 with 16"][0] == "+1.6"
     assert found["UPET Head-Adapter", "UST", "16"] == ("+0.0", "6", "0", "1.000")
     assert len(found) == 4
+    far = [*cells, *seeds(UPET, *few, shots=8), *seeds("ust", *few, shots=64)]
+    found = {(row[0], row[3]) for row in KINDS["shots"](far, Choice())[-1].rows if row[0] == row[1]}
+    assert {("UPET Head-Adapter", "16 with 8"), ("UST", "64 with 32")} < found
+    assert len(found) == 4
     asked = KINDS["shots"](cells, Choice(compare=(UPET, "ust")))[-1]
     assert [row[3] for row in asked.rows] == ["16", "32"]
 
@@ -236,7 +240,7 @@ def test_agnews_stands_by_labels_in_all_beside_systems_without_bert() -> None:
         ("UPET Head-Adapter", "minilm", "64", "88.0", "0.6M", "40", "1"),
         ("UPET Head-Adapter", "minilm", "256", "90.0", "0.6M", "40", "1"),
     )
-    assert any(note.startswith("No cells of: UPET Head-Ptuning") for note in sheet.notes)
+    assert "No cells of: UPET Head-Ptuning, UPET Head-Prefix." in sheet.notes
     with pytest.raises(ConfigError, match="accuracies"):
         KINDS["nonbert"](cells, Choice(metric="f1"))
 
@@ -260,7 +264,9 @@ def test_speed_is_a_multiple_of_full_self_training_on_shared_runs() -> None:
     assert found["LiST"]["of full self-training"] == "–"
     assert "majority class" not in found
     assert len(found) == 4
-    assert any(note.startswith("No cells of: Prompt FT") for note in sheet.notes)
+    (absent,) = [note for note in sheet.notes if note.startswith("No cells of")]
+    assert absent.startswith("No cells of: UST, UST (hard), CEST")
+    assert "Prompt" not in absent
     assert "1 ablations and alphas that were timed are left out." in sheet.notes
     assert "a machine that also did other work" in sheet.notes[0]
 

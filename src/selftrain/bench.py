@@ -256,12 +256,12 @@ class Bench:
                 twins[result.key.twin] = result
             yield result
         if locked:
-            self.say(f"cells without a line yet: {locked}; the same command computes them later")
+            self.say(f"cells left to other processes: {locked}")
         if failed:
             which, first = failed[0]
             raise type(first)(
                 f"cells that failed: {len(failed)}, the first {which}: {first.message}",
-                "leave that method out, or correct it; what is done is kept",
+                first.hint or "leave that method out, or correct it; what is done is kept",
             )
 
     def seconds(self) -> float:

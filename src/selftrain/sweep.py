@@ -3,7 +3,7 @@
     out/
       sweep.db                  every trial, in Optuna's tables
       sweep.json                the report
-      trials/HASH/              the cells of one point: a line and a run folder each
+      trials/ROWS/HASH/         the cells of one point: a line and a run folder each
       shared/                   teachers and first votes that many points have in common
 
 A point is judged by its mean accuracy over all tasks and seeds, on design rows: nothing is chosen
@@ -117,8 +117,9 @@ class Sweep:
         brought("optuna", "sweep")  # first: whoever lacks it hears so at once
         require(bool(self.space), "the space", self.space, "one entry or more")
         check_space(self.space, self.method)
-        for group in self.bench(self.method).grid.groups():
-            if not self.bench(self.method).names(group):
+        one = self.bench(self.method, self.out)
+        for group in one.grid.groups():
+            if not one.names(group):
                 raise ConfigError(
                     f"method `{self.method.name}` cannot use backbone `{self.backbone}`",
                     "--backbone minilm-mlm",
@@ -135,8 +136,8 @@ class Sweep:
                     "leave it out: --tasks sst2,agnews",
                 )
 
-    def bench(self, method: Method, out: Path | None = None) -> Bench:
-        """The cells of one point."""
+    def bench(self, method: Method, place: Path) -> Bench:
+        """The cells of one point, and where they are written."""
         grid = Grid(
             methods={method.name: method},
             tasks=self.tasks,
@@ -147,7 +148,6 @@ class Sweep:
             preset=self.preset,
             on="design",
         )
-        place = out or self.out / "trials" / digest(method)
         return Bench(grid, self.data, place, self.out / "shared", self.on, self.say)
 
     @property
@@ -157,25 +157,25 @@ class Sweep:
 
     @property
     def name(self) -> str:
-        """That of the study: another question is another study, in the same storage or not.
-
-        Other rows or weights by the same name are another question.
-        """
+        """That of the study: another question is another study, in the same storage or not."""
         asked = [
             {**to_plain(self.method), "name": ""},
             {name: list(values) for name, values in self.space.items()},
-            {
-                task: tasksets.fingerprint(self.data, task_of(task), ["train"])
-                for task in self.tasks
-            },
-            [self.backbone, _weights(self.backbone)],
+            self.tasks,
+            self.backbone,
+            self.ground,
             self.seeds,
             self.shots,
             self.sampler,
             self.seed,
         ]
-        text = json.dumps(asked, sort_keys=True)
-        return f"sweep-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+        return f"sweep-{_short(asked)}"
+
+    @property
+    def ground(self) -> str:
+        """A hash of the rows and the weights: others by the same names are another question."""
+        rows = [tasksets.fingerprint(self.data, task_of(task)) for task in self.tasks]
+        return _short([rows, _weights(self.backbone)])
 
     def run(self, trials: int) -> Iterator[Tried]:
         """Try points until there are so many trials, those of earlier and other workers included.
@@ -293,7 +293,8 @@ class Sweep:
 
     def cells(self, method: Method) -> list[Result]:
         """The cells of a point, computed where they are missing."""
-        made = replace(self.bench(method), say=once(self.say))
+        place = self.out / "trials" / self.ground / digest(method)
+        made = replace(self.bench(method, place), say=once(self.say))
         while made.missing():
             if not list(made.run()):  # another worker trains the same teacher, or the same point
                 time.sleep(LOOK)
@@ -337,6 +338,10 @@ class Sweep:
         with replacing(self.out / REPORT) as path:
             path.write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n", "utf-8")
         return told
+
+
+def _short(plain: object) -> str:
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:12]
 
 
 @cache

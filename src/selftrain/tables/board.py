@@ -65,7 +65,12 @@ class Board:
 
     def told(self, method: str, task: str, shots: Shots) -> str:
         """Mean ± sd in percent, of how many seeds, and whether it is above the majority class."""
-        return self.average(method, [task], shots) + self.mark(method, [task], shots)
+        return self.told_of(method, [task], shots)
+
+    def told_of(self, method: str, tasks: Sequence[str], shots: Shots) -> str:
+        """The same of the average over these tasks; missing is missing."""
+        mean = self.average(method, tasks, shots)
+        return mean if mean == MISSING else mean + self.mark(method, tasks, shots)
 
     def average(self, method: str, tasks: Sequence[str], shots: Shots) -> str:
         """Mean ± sd over seeds, in percent, of each seed's mean on these tasks.

@@ -72,7 +72,7 @@ def alpha_sheet(board: Board, base: str, methods: Sequence[str], tasks: Sequence
             for column in columns
         ]
         count = sum(len(board.of(method)) for method in dict.fromkeys(cells))
-        told = [board.average(m, tasks, shots) + board.mark(m, tasks, shots) for m in cells]
+        told = [board.told_of(method, tasks, shots) for method in cells]
         theirs = [_published(paper, alpha)] if with_paper else []
         rows.append((alpha, *told, *theirs, str(count)))
     notes = [

@@ -38,7 +38,7 @@ def more_labels(results: Sequence[Result], choice: Choice) -> list[Sheet]:
             sheets.append(shots_sheet(mine, board))
             for number in numbers(mine.cells):
                 duels += compare(mine, claims(mine.methods), number)
-            duels += compare_shots(mine, numbers(mine.cells))
+            duels += compare_shots(mine)
     if not sheets:
         raise DataError(
             "no method has cells with two numbers of labels a class",
@@ -76,14 +76,11 @@ def shots_sheet(board: Board, whole: Board) -> Sheet:
     for method in methods:
         for task in board.tasks:
             told = [board.told(method, task, number) for number in shots]
-            some = board.of(method, task=task)
+            some = [cell for number in shots for cell in board.of(method, number, task)]
             rows.append((shown(method), task, *told, tunable(some), seconds(some), str(len(some))))
             rows += published_row(method, task, shots) if board.choice.paper else []
-        means = [
-            board.average(method, board.tasks, number) + board.mark(method, board.tasks, number)
-            for number in shots
-        ]
-        every = board.of(method)
+        means = [board.told_of(method, board.tasks, number) for number in shots]
+        every = [cell for number in shots for cell in board.of(method, number)]
         rows.append(
             (shown(method), AVERAGE, *means, tunable(every), seconds(every), str(len(every)))
         )

@@ -64,12 +64,13 @@ def compare(board: Board, duels: Iterable[Duel], shots: Shots) -> Iterator[Compa
         yield from _compared(board, (method, shots), (other, shots))
 
 
-def compare_shots(board: Board, numbers: Sequence[int]) -> Iterator[Compared]:
-    """Every method with more labels a class against itself with the next fewer."""
-    for method in board.methods:
-        for fewer, more in pairwise(numbers):
-            if method not in REFERENCES and not board.choice.compare:
-                yield from _compared(board, (method, more), (method, fewer))
+def compare_shots(board: Board) -> Iterator[Compared]:
+    """Every method against itself with the next fewer labels that it has, unless one was asked."""
+    methods = [] if board.choice.compare else board.methods
+    for method in (each for each in methods if each not in REFERENCES):
+        numbers = {cell.shots for cell in board.of(method) if isinstance(cell.shots, int)}
+        for fewer, more in pairwise(sorted(numbers)):
+            yield from _compared(board, (method, more), (method, fewer))
 
 
 def _compared(board: Board, one: Side, other: Side) -> Iterator[Compared]:

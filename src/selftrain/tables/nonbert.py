@@ -9,6 +9,7 @@ from selftrain.errors import ConfigError
 from selftrain.report import MAJORITY, MISSING
 from selftrain.results import Result
 from selftrain.tables.board import Board, boards, seconds, setting, tunable
+from selftrain.tables.by_task import possible
 from selftrain.tables.choice import Choice, choose
 from selftrain.tables.names import UPET, shown
 from selftrain.tables.remarks import remarks
@@ -33,7 +34,11 @@ def beside_nonbert(results: Sequence[Result], choice: Choice) -> list[Sheet]:
     ]
     for board in made:
         rows += our_rows(board)
-    notes = dict.fromkeys(note for board in made for note in remarks(board, rows, methods=UPET))
+    notes = dict.fromkeys(
+        note
+        for board in made
+        for note in remarks(board, rows, methods=[m for m in possible(board) if m in UPET])
+    )
     head = ("system", "backbone", "labels in all", "accuracy", "tunable", "seconds", "cells")
     where = "; ".join(setting(board) for board in made)
     what = f"AGNews: accuracy on {choice.on} rows, {where}"

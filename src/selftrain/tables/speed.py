@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from selftrain.report import MISSING
 from selftrain.results import Result
 from selftrain.tables.board import Board, boards, seconds, setting, tunable
+from selftrain.tables.by_task import possible
 from selftrain.tables.choice import Choice, choose, with_shots
-from selftrain.tables.names import BASELINES, UPET, reading, shown, variant
+from selftrain.tables.names import REFERENCES, reading, shown, variant
 from selftrain.tables.remarks import NOISY, remarks
 from selftrain.tables.sheet import Sheet
 
@@ -43,7 +44,7 @@ def speed_sheet(board: Board, more: Sequence[str] = ()) -> Sheet:
         "Of full self-training: time against Head ST or Prompt ST, whichever reads alike, over "
         "the tasks and seeds that both have.",
         *more,
-        *remarks(board, rows, methods=BASELINES | UPET),
+        *remarks(board, rows, methods=[m for m in possible(board) if m not in REFERENCES]),
     ]
     return Sheet(what, head, rows, tuple(notes))
 

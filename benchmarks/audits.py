@@ -59,11 +59,17 @@ def show(out: Path) -> None:
     """Means over the seeds, by round."""
     rows = []
     for place, mine in lines.groups(lines.read(out), *KEY[:5], "round").items():
-        right = [f"{100 * fmean(line['right'][part] for line in mine):.1f}" for part in PARTS]
-        area = f"{fmean(line['areas']['weight'] for line in mine):.3f}"
+        right = [mean([line["right"][part] for line in mine], 100, 1) for part in PARTS]
+        area = mean([line["areas"]["weight"] for line in mine], 1, 3)
         rows.append((*place, len(mine), *right, area))
     head = (*KEY[:5], "round", "seeds", *PARTS, "area of weight")
     lines.show_table(head, rows)
+
+
+def mean(found: list[float | None], scale: int, digits: int) -> str:
+    """Over all the seeds; a dash where one has none, as plain self-training has no hard rows."""
+    there = [each for each in found if each is not None]
+    return f"{scale * fmean(there):.{digits}f}" if len(there) == len(found) else "–"
 
 
 if __name__ == "__main__":

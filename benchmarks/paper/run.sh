@@ -34,6 +34,7 @@ for grid in pel shots; do
     step "$grid" one_round one_round --rounds 1 "$@"
 done
 step pairs pairs pairs --rounds 1 "$@"
+step steps steps steps --on design "$@"
 for grid in trunk states; do
     step "$grid" trunk trunk --on design "$@"
 done

@@ -2,6 +2,8 @@
 
     python benchmarks/claims.py benchmarks/paper/cells.jsonl
 
+With ``--before OTHER.jsonl``: how far the same rounds of an earlier file are from these.
+
 A pair is a task and a seed. p is that of a sign-flip test of these pairs alone, not corrected for
 the other lines: whoever reads several of them should ask for more than 0.05.
 """
@@ -28,10 +30,36 @@ TEACHER = 0
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("cells", type=Path)
+    parser.add_argument("--before", type=Path, help="cells of the same methods, computed earlier")
     options = parser.parse_args()
-    cells = [cell for cell in results.read(options.cells) if (cell.on, cell.shots) == ("test", 16)]
+    cells = on_test(options.cells)
+    if options.before is not None:
+        again(cells, on_test(options.before))
+        return
     head = ("what, over what", "pairs", "points", "of these above 0", "p")
     lines.show_table(head, [(name, *told(gains)) for name, gains in compared(cells) if gains])
+
+
+def on_test(path: Path) -> list[Result]:
+    """The cells that are compared."""
+    return [cell for cell in results.read(path) if (cell.on, cell.shots) == ("test", 16)]
+
+
+def again(cells: list[Result], before: list[Result]) -> None:
+    """Round by round, what the same method, task, seed and backbone scored twice."""
+    earlier = {(c.method, c.task, c.seed, c.backbone): c for c in before if c.by_round}
+    both = [
+        (earlier[key], cell)
+        for cell in cells
+        if cell.by_round and (key := (cell.method, cell.task, cell.seed, cell.backbone)) in earlier
+    ]
+    rows = []
+    for number, name in enumerate(("teacher", "round 1")):
+        moved = [score(now, number) - score(then, number) for then, now in both]
+        size = f"{100 * fmean(map(abs, moved)):.1f}", f"{100 * max(map(abs, moved)):.1f}"
+        rows.append((name, *told(moved), *size))
+    head = ("computed again", "cells", "points", "of these above 0", "p", "distance", "largest")
+    lines.show_table(head, rows)
 
 
 def compared(cells: list[Result]) -> Iterator[tuple[str, list[float]]]:

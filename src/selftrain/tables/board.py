@@ -13,7 +13,7 @@ from selftrain.published import figures
 from selftrain.report import MAJORITY, MISSING, count, mean_of
 from selftrain.results import Result, Shots
 from selftrain.tables.choice import METRICS, Choice, Metric, listed
-from selftrain.tables.names import REFERENCES, ordered
+from selftrain.tables.names import MAIN, REFERENCES, ordered, reading
 
 NOT_LEARNT = " (not learnt)"
 
@@ -169,6 +169,25 @@ def in_order(tasks: Iterable[str]) -> list[str]:
     return sorted(
         set(tasks), key=lambda task: (known.index(task) if task in known else len(known), task)
     )
+
+
+def possible(board: Board) -> list[str]:
+    """The methods of Table 1 that there can be: pairs encoded apart need pairs, prompts a head."""
+    pairs = any(
+        task in tasks_of_ours.known() and tasks_of_ours.find(task).pair for task in board.tasks
+    )
+    headless = board.backbone == "minilm"
+    return [
+        method
+        for method in MAIN
+        if (pairs or method != "frozen-lr-apart")
+        and not (headless and (reading(method) == "prompt" or method == "tapt-head-ft"))
+    ]
+
+
+def numbers(cells: Iterable[Result]) -> list[int]:
+    """The labels a class that some cell has, fewest first."""
+    return sorted({cell.shots for cell in cells if isinstance(cell.shots, int)})
 
 
 # ── what stands beside the scores ────────────────────────────────────────────────────────────

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 
 from selftrain import published
 from selftrain.errors import DataError
 from selftrain.report import MAJORITY, MISSING
 from selftrain.results import Result
-from selftrain.tables.board import Board, boards, seconds, title, tunable
+from selftrain.tables.board import Board, boards, numbers, seconds, title, tunable
 from selftrain.tables.by_task import PUBLISHED, paper_notes
 from selftrain.tables.choice import Choice, choose
 from selftrain.tables.compared import (
@@ -60,11 +60,6 @@ def with_several(board: Board) -> Board:
     ]
     tasks = {task for method, task in pairs if method not in REFERENCES}
     return board.only([MAJORITY, *(method for method, task in pairs if task in tasks)], tasks)
-
-
-def numbers(cells: Iterable[Result]) -> list[int]:
-    """The labels a class that some cell has, fewest first."""
-    return sorted({cell.shots for cell in cells if isinstance(cell.shots, int)})
 
 
 def shots_sheet(board: Board, whole: Board) -> Sheet:

@@ -12,12 +12,11 @@ from typing import Literal, NamedTuple
 from selftrain import published
 from selftrain.report import MAJORITY, MISSING
 from selftrain.results import Result, Shots
-from selftrain.tables.board import Board, boards, seconds, title, tunable
+from selftrain.tables.board import Board, boards, possible, seconds, title, tunable
 from selftrain.tables.choice import METRICS, Choice, choose, no_cell, with_shots
 from selftrain.tables.compared import Compared, Duel, claims, compare, compared_sheet
 from selftrain.tables.names import (
     ABLATIONS,
-    MAIN,
     PEL,
     READINGS,
     REFERENCES,
@@ -28,7 +27,6 @@ from selftrain.tables.names import (
 )
 from selftrain.tables.remarks import remarks
 from selftrain.tables.sheet import Cells, Sheet
-from selftrain.task import find, known
 
 PUBLISHED = "as published"
 PAPERS_SHOTS = 16
@@ -69,18 +67,6 @@ def main_result(results: Sequence[Result], choice: Choice) -> list[Sheet]:
         sheets.append(sheet(what, head, board.tasks, rows, notes))
         duels += compare(board, claims(board.methods), choice.shots)
     return sheets + compared_sheet(duels, choice)
-
-
-def possible(board: Board) -> list[str]:
-    """The methods of Table 1 that there can be: pairs encoded apart need pairs, prompts a head."""
-    pairs = any(task in known() and find(task).pair for task in board.tasks)
-    headless = board.backbone == "minilm"
-    return [
-        method
-        for method in MAIN
-        if (pairs or method != "frozen-lr-apart")
-        and not (headless and (reading(method) == "prompt" or method == "tapt-head-ft"))
-    ]
 
 
 def main_lines(board: Board) -> list[Line]:

@@ -11,7 +11,7 @@ from selftrain.errors import DataError
 from selftrain.metrics import holm, sign_flip
 from selftrain.report import MISSING
 from selftrain.results import Shots
-from selftrain.tables.board import Board
+from selftrain.tables.board import Board, numbers
 from selftrain.tables.choice import Choice
 from selftrain.tables.names import MODULES, REFERENCES, reading, shown
 from selftrain.tables.sheet import Sheet
@@ -68,8 +68,7 @@ def compare_shots(board: Board) -> Iterator[Compared]:
     """Every method against itself with the next fewer labels that it has, unless one was asked."""
     methods = [] if board.choice.compare else board.methods
     for method in (each for each in methods if each not in REFERENCES):
-        numbers = {cell.shots for cell in board.of(method) if isinstance(cell.shots, int)}
-        for fewer, more in pairwise(sorted(numbers)):
+        for fewer, more in pairwise(numbers(board.of(method))):
             yield from _compared(board, (method, more), (method, fewer))
 
 
@@ -78,11 +77,9 @@ def _compared(board: Board, one: Side, other: Side) -> Iterator[Compared]:
     if board.of(*one) and board.of(*other):
         found = differences(board, one, other)
         points = tuple(point for points in found.values() for point in points)
-        unlearnt = tuple(board.not_learnt(method, list(found), n) for method, n in (one, other))
-        (method, shots), (rival, fewer) = one, other
-        yield Compared(
-            board.backbone, shots, method, rival, fewer, points, (unlearnt[0], unlearnt[1])
-        )
+        (method, shots), (rival, fewer), on = one, other, list(found)
+        unlearnt = (board.not_learnt(method, on, shots), board.not_learnt(rival, on, fewer))
+        yield Compared(board.backbone, shots, method, rival, fewer, points, unlearnt)
 
 
 def differences(board: Board, one: Side, other: Side) -> dict[str, list[float]]:

@@ -8,8 +8,7 @@ from selftrain import published, task
 from selftrain.errors import ConfigError
 from selftrain.report import MAJORITY, MISSING
 from selftrain.results import Result
-from selftrain.tables.board import Board, boards, seconds, setting, tunable
-from selftrain.tables.by_task import possible
+from selftrain.tables.board import Board, boards, numbers, possible, seconds, setting, tunable
 from selftrain.tables.choice import Choice, choose
 from selftrain.tables.names import UPET, shown
 from selftrain.tables.remarks import remarks
@@ -49,7 +48,6 @@ def beside_nonbert(results: Sequence[Result], choice: Choice) -> list[Sheet]:
 def our_rows(board: Board) -> list[Cells]:
     """The majority class and every UPET of a board, fewest labels first."""
     classes = len(task.find(AGNEWS).labels)
-    shots = sorted({cell.shots for cell in board.cells if isinstance(cell.shots, int)})
     return [
         (
             shown(method),
@@ -60,7 +58,7 @@ def our_rows(board: Board) -> list[Cells]:
             seconds(board.of(method, number)),
             str(len(board.of(method, number))),
         )
-        for number in shots
+        for number in numbers(board.cells)
         for method in board.methods
         if board.of(method, number)
     ]

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from selftrain.report import MISSING
 from selftrain.results import Result
-from selftrain.tables.board import Board, boards, seconds, setting, tunable
-from selftrain.tables.by_task import possible
+from selftrain.tables.board import Board, boards, possible, seconds, setting, tunable
 from selftrain.tables.choice import Choice, choose, with_shots
 from selftrain.tables.names import REFERENCES, reading, shown, variant
 from selftrain.tables.remarks import NOISY, remarks

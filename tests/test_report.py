@@ -6,7 +6,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from selftrain.report import closing_rows, markdown, round_line, table
+from selftrain.report import closing_rows, round_line, table
 
 FITTED = {"loss": 0.1234, "contrast": None, "tuned": 770, "total": 22_713_216}
 
@@ -87,13 +87,6 @@ def test_what_is_not_above_the_majority_class_is_marked() -> None:
     names = [row[0] for row in closing_rows(scores, [1, 2])[1:]]
     assert names == ["majority", "teacher (not learnt)", "round 1", "round 2"]
     assert closing_rows({"teacher": {1: 0.1}}, [1])[1] == ["teacher", "10.0"]
-
-
-def test_markdown_has_the_same_cells() -> None:
-    lines = markdown(SCORES, [12, 21, 42]).splitlines()
-    assert lines[1] == "| --- | ---: | ---: | ---: | ---: |"
-    cells = [line.strip("| ").split(" | ") for line in (lines[0], *lines[2:])]
-    assert cells == closing_rows(SCORES, [12, 21, 42])
 
 
 def test_a_table_keeps_every_cell() -> None:

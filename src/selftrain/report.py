@@ -80,13 +80,6 @@ def count(number: int) -> str:
 # ── the closing table ────────────────────────────────────────────────────────────────────────
 
 
-def markdown(scores: Scores, seeds: Sequence[int]) -> str:
-    """The closing table as Markdown."""
-    head, *rows = closing_rows(scores, seeds)
-    rules = ["---", *["---:"] * (len(head) - 1)]
-    return "\n".join("| " + " | ".join(row) + " |" for row in (head, rules, *rows))
-
-
 def closing_rows(scores: Scores, seeds: Sequence[int]) -> list[list[str]]:
     """The closing table as text, its head first.
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from selftrain.truth import Truth
 
 Told = Sequence[tuple[int, "Truth"]]
-Rows = list[list[str]]
+Table = tuple[list[str], list[list[str]]]
 NOTHING = "–"
 
 
@@ -64,17 +64,20 @@ def audit(
     if as_json:
         show_json([plain(number, found) for number, found in told])
     elif as_markdown:
-        print(markdown(round_rows(told)), markdown(class_rows(told)), sep="\n\n")
+        from selftrain.tables.sheet import markdown_table
+
+        tables = (markdown_table(*each) for each in (round_rows(told), class_rows(told)))
+        print(*tables, sep="\n\n")
     else:
-        for head, *body in (round_rows(told), class_rows(told)):
+        for head, body in (round_rows(told), class_rows(told)):
             show(head, body, figures=True)
 
 
-def round_rows(told: Told) -> Rows:
-    """One line for each round, below a head: accuracies and the effective size in percent."""
-    head = "round|judged|gold|all|easy|hard|left|effective|ECE"
+def round_rows(told: Told) -> Table:
+    """A head and one line for each round: accuracies and the effective size in percent."""
     areas = ("confidence", "certainty", "weight")
-    rows = [[*head.split("|"), *(f"area of {name}" for name in areas)]]
+    head = ["round", "judged", "gold", "all", "easy", "hard", "left", "effective", "ECE"]
+    rows = []
     for number, found in told:
         parts = (found.parts[name] for name in ("all", "easy", "hard", "left"))
         rows.append(
@@ -86,11 +89,11 @@ def round_rows(told: Told) -> Rows:
                 *(share(found.areas[name]) for name in areas),
             ]
         )
-    return rows
+    return [*head, *(f"area of {name}" for name in areas)], rows
 
 
-def class_rows(told: Told) -> Rows:
-    """One line for each class and round, below a head: everything in percent."""
+def class_rows(told: Told) -> Table:
+    """A head and one line for each class and round: everything in percent."""
     head = "class|round|prior|pseudo|easy|accuracy|precision|easy accuracy|easy precision"
     rows = []
     for number, found in told:
@@ -101,16 +104,7 @@ def class_rows(told: Told) -> Rows:
             scores = (score for each in both for score in (each.accuracy, each.precision))
             shares = (prior[label], pseudo[label], picked[label], *scores)
             rows.append([label, str(number), *map(percent, shares)])
-    return [head.split("|"), *sorted(rows, key=lambda row: row[0])]  # rounds stay in order
-
-
-def markdown(rows: Rows) -> str:
-    """A table as Markdown; a label may hold anything, so what Markdown would obey is escaped."""
-    from selftrain.tables.sheet import in_markdown
-
-    head, *body = ([in_markdown(cell) for cell in row] for row in rows)
-    rules = ["---", *["---:"] * (len(head) - 1)]
-    return "\n".join("| " + " | ".join(row) + " |" for row in (head, rules, *body))
+    return head.split("|"), sorted(rows, key=lambda row: row[0])  # rounds stay in order
 
 
 def percent(value: float | None) -> str:

@@ -78,14 +78,15 @@ def demo(
             about, rows = rows_of(cut, data, Columns(**settings.columns), notes=notes)
         title, scores = compare(about, rows, numbers, settings, on_rows, out, watch, notes)
 
-    from selftrain.report import closing_rows, markdown
+    from selftrain.report import closing_rows
+    from selftrain.tables.sheet import markdown_table
 
+    head, *lines = closing_rows(scores, numbers)
     if as_json:
         show_json({"seeds": numbers, "on": on_rows, "accuracy": scores})
     elif as_markdown:
-        print(markdown(scores, numbers))
+        print(markdown_table(head, lines))
     else:
-        head, *lines = closing_rows(scores, numbers)
         show(head, lines, title=title, figures=True)
 
 

@@ -70,18 +70,29 @@ FORMATS = {"markdown": markdown, "csv": csv, "latex": latex}
 
 
 def _markdown(sheet: Sheet) -> str:
-    rules = ["---"] * sheet.words + ["---:"] * (len(sheet.head) - sheet.words)
-    told = [[in_markdown(cell) for cell in row] for row in (sheet.head, *sheet.rows)]
-    lines = [f"| {' | '.join(row)} |" for row in (told[0], rules, *told[1:])]
-    notes = [f"- {in_markdown(note)}" for note in sheet.notes]
-    parts = [f"### {in_markdown(sheet.title)}", "\n".join(lines), "\n".join(notes)]
+    table = markdown_table(sheet.head, sheet.rows, sheet.words)
+    notes = [f"- {_in_markdown(note)}" for note in sheet.notes]
+    parts = [f"### {_in_markdown(sheet.title)}", table, "\n".join(notes)]
     return "\n\n".join(part for part in parts if part)
 
 
-def in_markdown(text: str) -> str:
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
+    r"""A table without a title; ``words`` columns at the left hold words.
+
+    >>> print(markdown_table(["class", "right"], [["a|b", "84.0"]]))
+    | class | right |
+    | --- | ---: |
+    | a\|b | 84.0 |
+    """
+    rules = ["---"] * words + ["---:"] * (len(head) - words)
+    first, *others = ([_in_markdown(cell) for cell in row] for row in (head, *rows))
+    return "\n".join(f"| {' | '.join(row)} |" for row in (first, rules, *others))
+
+
+def _in_markdown(text: str) -> str:
     r"""Text that Markdown takes for nothing but text.
 
-    >>> print(in_markdown("a|b <1M *c*"))
+    >>> print(_in_markdown("a|b <1M *c*"))
     a\|b \<1M \*c\*
     """
     return re.sub(r"([\\|<*`\[\]])", r"\\\1", one_line(text))

@@ -19,8 +19,9 @@ from cuts import SEEDS
 
 from selftrain import results
 from selftrain.metrics import sign_flip, spread
-from selftrain.report import markdown
+from selftrain.report import closing_rows
 from selftrain.results import Result
+from selftrain.tables.sheet import markdown_table
 
 MAJORITY, FROZEN = "majority", "frozen-lr"
 NAMES = {MAJORITY: "majority", FROZEN: "frozen encoder + logistic regression"}
@@ -73,7 +74,8 @@ def main() -> None:
         first = mine[0]
         print(f"\n## {first.task}, {STUDENTS[first.method]} on `{first.backbone}`")
         print(f"\n{first.rows} test rows.\n")
-        print(markdown(scores, sorted((cell.seed for cell in mine), key=SEEDS.index)))
+        head, *rows = closing_rows(scores, sorted((cell.seed for cell in mine), key=SEEDS.index))
+        print(markdown_table(head, rows))
 
 
 def students(cells: Sequence[Result]) -> Iterator[tuple[list[Result], Scores]]:

@@ -47,7 +47,12 @@ def threads() -> int:
     return torch.get_num_threads()
 
 
-COMMIT = commit_of(ROOT, "benchmarks/results")
+WRITTEN = (
+    "benchmarks/results",
+    *(f"benchmarks/paper/{name}" for name in ("*.jsonl", "tables", "figures")),
+)
+"""What is measured, which does not decide what is measured next."""
+COMMIT = commit_of(ROOT, *WRITTEN)
 """As a script starts: what is committed while it runs is not what it measures."""
 
 

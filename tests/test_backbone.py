@@ -231,7 +231,7 @@ def test_a_pickle_is_refused(broken: Path) -> None:
     (broken / "model.safetensors").rename(broken / "pytorch_model.bin")
     with pytest.raises(ModelError, match="pickle") as caught:
         load(broken)
-    assert "save_pretrained" in (caught.value.hint or "")
+    assert "save_pretrained" in caught.value.hint
 
 
 def test_a_folder_without_weights_is_refused(broken: Path) -> None:

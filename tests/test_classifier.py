@@ -218,7 +218,7 @@ def test_a_backbone_without_language_model_cannot_be_prompted(tiny_backbone: Bac
     bare = replace(tiny_backbone("bert"), mlm=None, name="bare")
     with pytest.raises(ModelError, match="`bare` has no pretrained MLM head") as caught:
         prompt(bare)
-    assert "upet-head-adapter" in (caught.value.hint or "")
+    assert "upet-head-adapter" in caught.value.hint
 
 
 def test_a_state_must_fit_exactly(tiny_backbone: Backbones) -> None:

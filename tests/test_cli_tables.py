@@ -81,7 +81,7 @@ def test_text_and_unknown_endings_are_not_written_to_a_file() -> None:
     for form, out in (("text", "a.md"), (None, "a.pdf")):
         with pytest.raises(ConfigError) as raised:
             format_of(form, Path(out))  # type: ignore[arg-type]
-        assert "--format markdown" in str(raised.value.hint)
+        assert "--format markdown" in raised.value.hint
     assert format_of(None, None) == "text"
     assert format_of("csv", Path("a.md")) == "csv"
 
@@ -100,7 +100,7 @@ def test_a_strangers_names_send_no_codes_to_a_terminal(tmp_path: Path) -> None:
 def test_what_a_table_is_made_of_must_be_given(tmp_path: Path) -> None:
     assert refused("main").hint == "selftrain table main cells.jsonl"
     assert refused("data").hint == "--data DIR"
-    assert refused("main", tmp_path / "nowhere").hint == "selftrain bench writes one"
+    assert refused("main", tmp_path / "nowhere").hint == results.HINT
     assert "1 or more" in refused("main", tmp_path / "nowhere", "--shots", 0).message
     assert run("grid").exit_code == 0
     assert run("nothing").exit_code == 2
@@ -110,7 +110,7 @@ def test_recipes_backbones_and_rows_are_chosen_by_flags(cells: Path) -> None:
     other = [replace(cell(UPET, 0.9), recipe="other"), cell("ust", 0.3, on="design")]
     for each in other:
         results.append(cells, each)
-    assert "--recipe other" in str(refused("main", cells).hint)
+    assert "--recipe other" in refused("main", cells).hint
     assert "90.0" in run("main", cells, "--recipe", "other").stdout
     assert "30.0" in run("main", cells, "--on", "design", "--backbone", "minilm").stdout
 
@@ -128,7 +128,7 @@ def test_one_comparison_is_named_by_a_flag(cells: Path) -> None:
     compared = json.loads(run("main", cells, "--json", "--compare", "ust", UPET).stdout)[1]
     assert compared["title"].endswith("the only comparison, named by the user")
     assert [row[:2] for row in compared["rows"]] == [["UST", "UPET Head-Adapter"]]
-    assert "there are majority" in str(refused("main", cells, "--compare", UPET, "cest").hint)
+    assert "there are majority" in refused("main", cells, "--compare", UPET, "cest").hint
 
 
 @pytest.mark.parametrize("kind", ["nonbert", "data", "grid", "speed"])

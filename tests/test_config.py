@@ -65,7 +65,7 @@ def test_an_entry_nobody_reads_or_of_another_kind_is_an_error(
         config.read(written(tmp_path, text))
     assert len(caught.value.message) < 500
     assert problem in caught.value.message
-    assert hint in str(caught.value.hint)
+    assert hint in caught.value.hint
 
 
 # ── flags over the file ──────────────────────────────────────────────────────────────────────

@@ -109,7 +109,7 @@ def test_an_archive_of_another_hash_is_not_read(archive):
     path, _ = archive
     with pytest.raises(DataError, match="is not the archive we know: sha256 is") as error:
         demo.movies(path)
-    assert "--data FILE" in str(error.value.hint)
+    assert "--data FILE" in error.value.hint
 
 
 def test_a_missing_archive_is_told(tmp_path):
@@ -174,7 +174,7 @@ def test_a_wrong_hash_stops_before_anything_of_the_package_runs(index, tmp_path)
 def test_offline_the_way_out_is_named(index, tmp_path):
     with pytest.raises(DataError, match="cannot be fetched: No matching distribution") as error:
         demo.fetch(tmp_path / "cache")
-    assert "selftrain demo --data FILE" in str(error.value.hint)
+    assert "selftrain demo --data FILE" in error.value.hint
     assert not demo.cached(tmp_path / "cache")
 
 
@@ -185,14 +185,14 @@ def test_a_python_without_pip_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(subprocess, "run", bare)
     with pytest.raises(DataError, match="fetched by pip") as error:
         demo.fetch(tmp_path)
-    assert "-m ensurepip" in str(error.value.hint)
+    assert "-m ensurepip" in error.value.hint
 
 
 def test_a_cache_that_cannot_be_written_is_told(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(DataError, match="cannot be kept in") as error:
         demo.fetch(tmp_path / "file")
-    assert "SELFTRAIN_CACHE=" in str(error.value.hint)
+    assert "SELFTRAIN_CACHE=" in error.value.hint
 
 
 @pytest.mark.parametrize(

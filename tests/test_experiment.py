@@ -24,6 +24,7 @@ from selftrain.machine import Machine
 from selftrain.report import closing_rows
 from selftrain.running import Run
 
+NAN = TrainingError("the loss is nan", "a lower rate")
 TEST = [
     Labeled(small_run.example(label, n), label) for n in range(30, 36) for label in ("good", "bad")
 ]
@@ -121,7 +122,7 @@ def failing(after: int, error: BaseException) -> Callable[..., Iterator[Round]]:
     return loop
 
 
-@pytest.mark.parametrize("error", [TrainingError("the loss is nan"), KeyboardInterrupt()])
+@pytest.mark.parametrize("error", [NAN, KeyboardInterrupt()])
 def test_an_error_before_the_first_round_leaves_everything_as_it_was(
     error: BaseException, tmp_path: Path, backbone: Backbone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,7 +138,7 @@ def test_an_error_before_the_first_round_leaves_everything_as_it_was(
 def test_an_error_after_a_round_keeps_it(
     tmp_path: Path, backbone: Backbone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(experiment, "self_train", failing(1, TrainingError("the loss is nan")))
+    monkeypatch.setattr(experiment, "self_train", failing(1, NAN))
     with pytest.raises(TrainingError):
         list(go(tmp_path / "run", backbone))
     assert (tmp_path / "run" / "rounds" / "0" / "model.safetensors").exists()
@@ -148,7 +149,7 @@ def test_a_folder_into_which_something_came_meanwhile_is_not_removed(
 ) -> None:
     def loop(*_: Any, **__: Any) -> Iterator[Round]:
         (tmp_path / "new" / "notes.txt").write_text("mine")
-        raise TrainingError("the loss is nan")
+        raise NAN
 
     monkeypatch.setattr(experiment, "self_train", loop)
     with pytest.raises(TrainingError):
@@ -190,7 +191,7 @@ def test_a_run_gone_on_with_is_not_removed_by_an_error(
     with Run.start(tmp_path / "run", small_run.manifest(backbone)):
         pass
     before = snapshot(tmp_path)
-    monkeypatch.setattr(experiment, "self_train", failing(0, TrainingError("the loss is nan")))
+    monkeypatch.setattr(experiment, "self_train", failing(0, NAN))
     with pytest.raises(TrainingError):
         list(go(tmp_path / "run", backbone))
     assert snapshot(tmp_path) == before

@@ -145,7 +145,7 @@ def test_a_template_that_cannot_be_filled_is_an_error(
     with pytest.raises(ConfigError) as caught:
         parse(template, pair=pair)
     assert problem in caught.value.message
-    assert "--template" in (caught.value.hint or "")
+    assert "--template" in caught.value.hint
 
 
 def task_with(**words: str) -> Task:
@@ -191,7 +191,7 @@ def test_a_word_of_several_tokens_is_an_error(tiny_backbone: Backbones) -> None:
         f"label word `newsy` of class `negative` is {len(row.pieces)} tokens "
         f"for `{tiny_backbone('bert').name}`; prompts need 1"
     )
-    assert "--method upet-head-adapter" in (caught.value.hint or "")
+    assert "--method upet-head-adapter" in caught.value.hint
 
 
 def test_an_unknown_word_is_an_error(tiny_backbone: Backbones) -> None:

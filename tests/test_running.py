@@ -258,7 +258,6 @@ def test_a_full_disk_at_any_step_leaves_the_earlier_rounds_whole(
         patched.setattr(step, full)
         with pytest.raises(RunError, match=r"cannot write .*: No space left on device") as caught:
             begun.save(rounds[1])
-    assert caught.value.hint is not None
     assert "df -h" in caught.value.hint
     check_only_the_teacher_is_there(begun, backbone)
     begun.save(rounds[1])

@@ -311,7 +311,7 @@ def test_a_point_that_cannot_be_trained_is_passed_over_for_good(made, untrained,
 
     def some(self, method):
         if method.select.score.alpha == 0.9:
-            raise TrainingError("the loss is no number")
+            raise TrainingError("the loss is no number", "a lower rate")
         return cells(self, method)
 
     monkeypatch.setattr(Sweep, "cells", some)
@@ -417,7 +417,7 @@ def test_optuna_talks_to_whom_we_talk(made, untrained, monkeypatch, capfd):
     said = []
 
     def broken(*_):
-        raise DataError("no rows")
+        raise DataError("no rows", "give some")
 
     monkeypatch.setattr(Sweep, "cells", broken)
     with pytest.raises(DataError):

@@ -102,13 +102,13 @@ def test_what_cannot_be_opened_is_no_task(kind: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         find(tmp_path if kind == "a folder" else "so long a text is no name " * 50)
     assert len(caught.value.message) < 200
-    assert "agnews, cb, mnli" in (caught.value.hint or "")
+    assert "agnews, cb, mnli" in caught.value.hint
 
 
 def test_an_unknown_task_names_the_known_ones() -> None:
     with pytest.raises(ConfigError, match="neither known nor a file") as caught:
         find("sst3")
-    assert "agnews, cb, mnli" in (caught.value.hint or "")
+    assert "agnews, cb, mnli" in caught.value.hint
 
 
 def test_a_changed_task_keeps_the_rest() -> None:

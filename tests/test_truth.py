@@ -367,7 +367,7 @@ def test_an_unknown_gold_label_is_an_error_with_a_hint(folder: Path) -> None:
 def test_labels_of_other_texts_are_an_error_with_a_hint(folder: Path) -> None:
     with pytest.raises(DataError, match="none of the 24 rows judged in a round") as caught:
         by_round(folder, {"elsewhere": "good"})
-    assert "--id COLUMN" in str(caught.value.hint)
+    assert "--id COLUMN" in caught.value.hint
 
 
 def test_a_run_without_pseudo_labels_has_no_truth(

@@ -144,7 +144,7 @@ def test_a_group_stopped_by_an_error_is_taken_up(made, storage, monkeypatch):
     here = made(seeds=(12, 21), methods={})
 
     def broken(*_):
-        raise RunError("the disk is full")
+        raise RunError("the disk is full", "make room")
 
     with monkeypatch.context() as patch:
         patch.setattr(Bench, "cell", broken)
@@ -170,7 +170,7 @@ def test_a_group_that_fails_ends_no_worker(made, storage, monkeypatch):
 
     def broken(self, ground, name):
         if ground.group.seed == 21:
-            raise RunError("its folder is damaged")
+            raise RunError("its folder is damaged", "remove it")
         return whole(self, ground, name)
 
     monkeypatch.setattr(Bench, "cell", broken)

@@ -108,7 +108,10 @@ def cut(encoder: nn.Module, family: Family, at: int) -> tuple[nn.Module, nn.Modu
     whole encoder says, to the last bit.
     """
     if family.shared:
-        raise ConfigError(f"`{family.name}` has the same weights in every layer and cannot be cut")
+        raise ConfigError(
+            f"`{family.name}` has the same weights in every layer and cannot be cut",
+            "leave `layers` out of what the student changes, and `passes_in`: all layers",
+        )
     lower, upper = twin(encoder), twin(encoder)
     for half, kept in ((lower, slice(None, at)), (upper, slice(at, None))):
         layers = list(half.get_submodule(family.layers).children())

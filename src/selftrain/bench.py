@@ -84,7 +84,8 @@ class Grid:
     def __post_init__(self) -> None:
         for name in self.methods:
             fine = bool(slug(name)) and name not in REFERENCES
-            require(fine, "the name of a method", name, "letters, and no name of a reference")
+            expected = "letters, and no name of a reference"
+            require(fine, "the name of a method", name, expected, "give the method another name")
         if self.rows is not None:
             require(self.rows >= 1, "rows", self.rows, "1 or more", "--rows 1000")
         for name in self.references:
@@ -261,7 +262,7 @@ class Bench:
             which, first = failed[0]
             raise type(first)(
                 f"cells that failed: {len(failed)}, the first {which}: {first.message}",
-                first.hint or "leave that method out, or correct it; what is done is kept",
+                first.hint,
             )
 
     def seconds(self) -> float:

@@ -13,13 +13,20 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
 
+ENTRIES = "selftrain methods --json shows every entry of every method"
+"""What to try where a value of a method is wrong."""
+
+
 class SelftrainError(Exception):
     """A problem the user can act on: what was found, what was expected, and what to try."""
 
-    def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message, hint)  # both: one that comes from another process has them too
         self.message = message
         self.hint = hint
+
+    def __str__(self) -> str:
+        return self.message
 
 
 class DataError(SelftrainError):
@@ -46,7 +53,7 @@ class TrainingError(SelftrainError):
     """A training that cannot go on, such as a loss that is no longer a number."""
 
 
-def require(holds: bool, what: str, value: object, expected: str, hint: str | None = None) -> None:
+def require(holds: bool, what: str, value: object, expected: str, hint: str = ENTRIES) -> None:
     """Raise a ConfigError naming the value unless the condition holds; infinity is never meant."""
     if not holds or (isinstance(value, float) and not math.isfinite(value)):
         raise ConfigError(f"{what} is {value!r}; expected {expected}", hint)

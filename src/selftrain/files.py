@@ -55,7 +55,7 @@ class Records:
     def __iter__(self) -> Iterator[tuple[int, Row]]:
         return self.read()
 
-    def error(self, number: int, problem: str, hint: str | None = None) -> DataError:
+    def error(self, number: int, problem: str, hint: str) -> DataError:
         """An error that says where in the source it lies."""
         return DataError(f"{self.name}, {self.unit} {number}: {problem}", hint)
 
@@ -330,7 +330,7 @@ def _typed(path: Path | str) -> str:
     return shlex.quote(str(path))
 
 
-def _at(path: Path, line: int, problem: str, hint: str | None) -> DataError:
+def _at(path: Path, line: int, problem: str, hint: str) -> DataError:
     return DataError(f"{path}, line {line}: {problem}", hint)
 
 

@@ -29,6 +29,7 @@ class Source:
     test: str = "validation"
 
 
+OTHERWISE = "give a folder with train.jsonl and test.jsonl for each task"
 SOURCES = {
     "sst2": Source("nyu-mll/glue", "sst2", ("sentence",)),
     "mrpc": Source("nyu-mll/glue", "mrpc", ("sentence1", "sentence2")),
@@ -63,16 +64,21 @@ def fetch(task: Task, folder: Path) -> Path:
 def rows(task: Task, source: Source, split: str) -> Iterator[dict[str, str]]:
     """The rows of a split under our names; rows without a label are left out."""
     names = ("text_a", "text_b") if task.pair else ("text",)
+    place = f"{source.repository}, {split}"
     for path in _download(source, split):
         for number, row in records(path):
             label = row.get("label")
             if label == -1:
                 continue
             if not isinstance(label, int) or not 0 <= label < len(task.labels):
-                raise DataError(f"{source.repository}, {split}, row {number}: label {label!r}")
+                raise DataError(
+                    f"{place}, row {number}: label {label!r}; "
+                    f"expected a number from 0 to {len(task.labels) - 1}",
+                    OTHERWISE,
+                )
             texts = [row.get(column) for column in source.texts]
             if not all(isinstance(text, str) for text in texts):
-                raise DataError(f"{source.repository}, {split}, row {number}: a text is missing")
+                raise DataError(f"{place}, row {number}: a text is missing", OTHERWISE)
             yield {**dict(zip(names, map(str, texts), strict=True)), "label": task.labels[label]}
 
 
@@ -93,8 +99,8 @@ def _download(source: Source, split: str) -> list[Path]:
         reason = str(error).strip().splitlines()[0]
         raise DataError(
             f"`{source.repository}` could not be had from the hub: {reason}",
-            "check the network, or give a folder with train.jsonl and test.jsonl for each task",
+            f"check the network; or {OTHERWISE}",
         ) from None
     if not found:
-        raise DataError(f"`{source.repository}` has no {start}*.parquet")
+        raise DataError(f"`{source.repository}` has no {start}*.parquet", OTHERWISE)
     return found

@@ -81,7 +81,9 @@ def _accelerator(device: str | None) -> Accelerator:
     made = Accelerator(cpu=device == "cpu")
     # Accelerate's own state is one for a process: a second device would quietly be the first.
     fine = device is None or made.device.type == device
-    require(fine, "device", device, f"{made.device.type}, on which this process already computes")
+    here = made.device.type
+    expected = f"{here}, on which this process already computes"
+    require(fine, "device", device, expected, f"--device {here}, or another process")
     return made
 
 

@@ -15,14 +15,13 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from selftrain.errors import ConfigError, first_problem, require
+from selftrain.errors import ENTRIES, ConfigError, first_problem, require
 from selftrain.losses import AnyLoss, CrossEntropy, EasyHard, Smooth
 from selftrain.pel import Adapter, AnyTuning, Full, Layers, check_layers
 from selftrain.selection import Selection
 
 MADE = ("reads", "changes", "head", "lm_head", "dropout")
 """What of a Tune a model is made by; the rest is how it learns."""
-HINT = "selftrain methods --json shows every entry of every method"
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +182,7 @@ def from_plain(plain: dict[str, Any]) -> Method:
     except ValidationError as error:
         wrong = first_problem(error)
         raise ConfigError(
-            f"method: `{wrong.place}` is {wrong.found!r}: {wrong.told}", HINT
+            f"method: `{wrong.place}` is {wrong.found!r}: {wrong.told}", ENTRIES
         ) from None
     for place in _unknown(plain, to_plain(method, whole=True)):
         if place.endswith("changes.layers"):
@@ -191,7 +190,7 @@ def from_plain(plain: dict[str, Any]) -> Method:
                 f"method: `{place}` is given, but full and ptuning change what every layer reads",
                 "leave it out, or take adapter, prefix, lora, bitfit or ia3",
             )
-        raise ConfigError(f"method: `{place}` is no entry of a method", HINT)
+        raise ConfigError(f"method: `{place}` is no entry of a method", ENTRIES)
     return method
 
 

@@ -274,7 +274,8 @@ def check(task: Task, backbone: Reader) -> list[Word]:
         if label not in task.labels:
             expected = ", ".join(f"`{name}`" for name in task.labels)
             raise ConfigError(
-                f"a label word is given for `{label}`, which is no class; expected {expected}"
+                f"a label word is given for `{label}`, which is no class; expected {expected}",
+                WORD_HINT,
             )
     rows: list[Word] = []
     for label in task.labels:

@@ -19,6 +19,7 @@ from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 from selftrain.errors import DataError, RunError, first_problem
 
 FORMAT = 1
+HINT = "give a cells.jsonl that selftrain bench wrote"
 LARGEST = 64 * 2**20  # bytes of a file of cells: some hundred thousand of them
 
 MOST = 2**53
@@ -126,7 +127,8 @@ def append(path: Path, result: Result) -> None:
     except ValidationError as error:  # from a run folder that somebody else wrote
         wrong = first_problem(error, whole="the line")
         raise RunError(
-            f"a cell of {result.method} cannot be kept: {wrong.place}: {wrong.told}"
+            f"a cell of {result.method} cannot be kept: {wrong.place}: {wrong.told}",
+            "remove its run folder: the cell is computed again",
         ) from None
     with FileLock(f"{path}.lock"), path.open("a+b") as file:
         file.seek(0)
@@ -160,10 +162,10 @@ def _whole(raw: bytes) -> bytes:
 def _lines(path: Path) -> Iterator[Result]:
     try:
         if path.stat().st_size > LARGEST:
-            raise DataError(f"{path} has more than {LARGEST:,} bytes: no file of cells")
+            raise DataError(f"{path} has more than {LARGEST:,} bytes: no file of cells", HINT)
         text = _whole(path.read_bytes()).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"cannot read {path}: {error}", "selftrain bench writes one") from None
+        raise DataError(f"cannot read {path}: {error}", HINT) from None
     kind = TypeAdapter(Result)
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
@@ -172,13 +174,11 @@ def _lines(path: Path) -> Iterator[Result]:
             result = kind.validate_json(line)
         except ValidationError as error:
             wrong = first_problem(error, whole="the line")
-            raise DataError(
-                f"{path}, line {number}: {wrong.place}: {wrong.told}",
-                "selftrain bench writes such files",
-            ) from None
+            raise DataError(f"{path}, line {number}: {wrong.place}: {wrong.told}", HINT) from None
         if result.format != FORMAT:
             raise DataError(
                 f"{path}, line {number} has format {result.format}; "
-                f"this version reads format {FORMAT}"
+                f"this version reads format {FORMAT}",
+                "take the version of selftrain that wrote it",
             )
         yield result

@@ -13,6 +13,7 @@ from selftrain.errors import ConfigError, DataError, first_problem, require
 from selftrain.files import read_tables
 
 TASKS = Path(__file__).parent / "tasks"
+HINT = "correct the task file, or task.NAME in the config"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +41,8 @@ class Task:
                 "label a few examples of every class you want to tell apart",
             )
         once = len(set(self.labels)) == len(self.labels)
-        require(once, "labels", list(self.labels), "each class once")
-        require(self.max_length >= 8, "max_length", self.max_length, "at least 8")
+        require(once, "labels", list(self.labels), "each class once", HINT)
+        require(self.max_length >= 8, "max_length", self.max_length, "at least 8", HINT)
 
     def changed(self, changes: Mapping[str, Any]) -> Task:
         """The same task with some fields replaced, as flags and config files do.
@@ -116,7 +117,7 @@ def _parse(facts: Mapping[str, Any], where: str) -> Task:
         return TypeAdapter(Task).validate_python({**facts, "words": _words(facts.get("words"))})
     except ValidationError as error:
         wrong = first_problem(error)
-        raise ConfigError(f"{where}, `{wrong.place}`: {wrong.told.lower()}") from None
+        raise ConfigError(f"{where}, `{wrong.place}`: {wrong.told.lower()}", HINT) from None
 
 
 def _words(words: Any) -> Any:

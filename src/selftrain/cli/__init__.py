@@ -18,7 +18,7 @@ import typer
 
 from selftrain.cli import answer, audit, bench, demo, figures, fit, look, sweep, tables
 from selftrain.cli.talk import say
-from selftrain.errors import ConfigError, SelftrainError
+from selftrain.errors import SelftrainError
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 for command in (
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python tries once more
         fail(f"cannot write: {error.strerror}", "make room, then give the command again", 1)
     except SelftrainError as error:
-        fail(error.message, error.hint or usual_hint(error), 1)
+        fail(error.message, error.hint, 1)
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         typed = context.command_path if context else "selftrain"
@@ -76,13 +76,6 @@ def fail(problem: str, hint: str, code: int) -> NoReturn:
     say("")
     say(f"hint: {hint}")
     sys.exit(code)
-
-
-def usual_hint(error: SelftrainError) -> str:
-    """What to try where the error itself knows nothing better."""
-    if isinstance(error, ConfigError):
-        return "see the entries of a method and their values: selftrain methods --json"
-    return "selftrain --help"
 
 
 @app.callback(invoke_without_command=True)

@@ -12,6 +12,7 @@ from selftrain.published import figures
 from selftrain.report import MISSING
 from selftrain.tables.sheet import Cells, Sheet
 
+HINT = "--sweep FILE, as selftrain sweep reports it"
 LARGEST = 16 * 2**20  # bytes of a sweep's report
 
 Value = bool | int | float | str | None
@@ -30,16 +31,13 @@ def read_sweep(path: Path) -> Sweep:
     """A sweep's report; keys beside those of ``Sweep`` are its own affair."""
     try:
         if path.stat().st_size > LARGEST:
-            raise DataError(f"{path} has more than {LARGEST:,} bytes: no report of a sweep")
+            raise DataError(f"{path} has more than {LARGEST:,} bytes: no report of a sweep", HINT)
         return TypeAdapter(Sweep).validate_json(path.read_bytes())
     except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}", "--sweep FILE") from None
+        raise DataError(f"cannot read {path}: {error.strerror}", HINT) from None
     except ValidationError as error:
         wrong = first_problem(error, whole="the file")
-        raise DataError(
-            f"{path}: {wrong.place}: {wrong.told}",
-            "selftrain sweep writes such files",
-        ) from None
+        raise DataError(f"{path}: {wrong.place}: {wrong.told}", HINT) from None
 
 
 def search(sweep: Sweep | None = None) -> Sheet:

@@ -67,7 +67,7 @@ def main() -> None:
                 continue
             lessons = {
                 choice: recipe(f"{method.name}-{choice}").select(
-                    iter([(pool, votes.votes)]),
+                    iter([(pool, votes)]),
                     task.labels,
                     split.labeled,
                     pool=len(pool),

@@ -31,6 +31,7 @@ from selftrain.pel import Adapter, BitFit
 from selftrain.recipes import recipe
 from selftrain.scores import Votes
 from selftrain.shared import read_about, read_votes, write_votes
+from selftrain.tables import KINDS, Choice
 from selftrain.task import find
 
 LABELS = {"good": "positive", "bad": "negative"}
@@ -303,12 +304,30 @@ def test_votes_of_other_rows_or_damaged_ones_are_not_taken(made, data):
     assert read_votes(path, pool[::-1], 2, METHOD.passes) is None
     assert read_votes(path, pool, 3, METHOD.passes) is None
     assert read_votes(path, pool, 2, METHOD.passes + 1) is None
-    spoilt = replace(found.votes, mean=found.votes.mean * float("nan"))
+    spoilt = replace(found, mean=found.mean * float("nan"))
     write_votes(path, pool, spoilt, seconds=1.0, by="x")
     assert read_votes(path, pool, 2, METHOD.passes) is None
     path.write_bytes(path.read_bytes()[:-9])
     assert read_votes(path, pool, 2, METHOD.passes) is None
     assert read_about(path) is None
+
+
+def test_votes_of_another_teacher_are_not_taken(made, monkeypatch):
+    """Its folder was removed, say, and newer code has trained another in its place."""
+    here = made(seeds=(12,), references=(), methods={"upet": METHOD})
+    list(here.run())
+    (path,) = (here.out / "shared" / "votes").iterdir()
+    before = read_about(path)
+    shutil.rmtree(here.out / "shared" / "teachers")
+    first_fit = loop.fit
+
+    def otherwise(model, *given, **more):
+        first_fit(model, *given, **more)
+        return first_fit(model, *given, **more)
+
+    monkeypatch.setattr(loop, "fit", otherwise)
+    list(made(seeds=(12,), references=(), methods={"st": ST}).run())
+    assert read_about(path).by != before.by
 
 
 def test_a_pipe_in_the_place_of_votes_is_not_waited_for(tmp_path, monkeypatch):
@@ -385,6 +404,29 @@ def test_one_method_under_two_names_is_computed_once(made, monkeypatch):
     one, other = here.run()
     assert other == replace(one, method="again")
     assert len(list((here.out / "runs").glob("*/*/*/*/*"))) == 1
+
+
+def test_one_method_of_two_presets_is_computed_once_and_stands_in_the_table_of_each(made):
+    given = {"seeds": (12,), "methods": {"upet": METHOD}}
+    *references, one = made(**given, preset="paper").run()
+    (other,) = made(**given, preset="published").run()
+    assert other == replace(one, preset="published")
+    for preset in ("paper", "published"):
+        (sheet,) = KINDS["main"](
+            results.read(made().out / "cells.jsonl"), Choice(shots=4, preset=preset)
+        )
+        assert {row[0] for row in sheet.rows} >= {"upet", "majority class"}
+    assert len(references) == 2
+
+
+def test_what_a_method_will_do_to_rows_and_models_is_said_once(made):
+    said = []
+    both = {name: replace(each, pool=500, rounds=1) for name, each in (("a", METHOD), ("b", ST))}
+    here = made(seeds=(12,), references=(), methods=both)
+    list(replace(here, say=said.append).run())
+    place = f"sst2/{slug(here.grid.backbones[0])}/4-shot/seed-12"
+    told = "pool smaller than asked: 72 texts, a round draws 500; all are taken"
+    assert said.count(f"{place}: {told}") == 1
 
 
 # ── who competes ─────────────────────────────────────────────────────────────────────────────

@@ -395,6 +395,16 @@ def test_soft_labels_are_the_means_of_the_passes():
         assert math.isclose(sum(item.soft), 1)
 
 
+@pytest.mark.parametrize(("passes", "by"), [(1, "plain"), (3, "mean")])
+def test_a_plain_label_is_as_sure_as_its_own_pass_where_there_is_no_mean(passes, by):
+    """ST and LiST: the one dropout pass they make gives neither their label nor its confidence."""
+    seen = random_votes(40, 3, passes=passes, seed=5)
+    found = select(Selection(**ALL, score=Alike(), label="deterministic"), seen)
+    sure = getattr(seen, by).gather(1, seen.plain.argmax(1, keepdim=True)).squeeze(1)
+    told = {line.uid: line.confidence for line in found.audit}
+    assert told == {example(i).uid: value for i, value in enumerate(sure.tolist())}
+
+
 def test_gold_rows_pass_through_untouched():
     gold = (Labeled(example("gold"), "red"),)
     lesson = Selection(count=2)(

@@ -182,14 +182,24 @@ def test_f1_is_of_the_class_the_task_names_and_missing_where_it_names_none() -> 
 def test_notes_say_what_is_not_alike() -> None:
     cells = [
         cell("ust", 0.8, by_round=(0.7, 0.8), version="0.1", also_in_train=3),
-        cell(UPET, 0.8, by_round=(0.7, 0.8, 0.8), version="0.2", rows=872, threads=2),
+        cell(UPET, 0.8, by_round=(0.7, 0.8, 0.8), version="0.2", threads=2),
     ]
     notes = main(cells).notes
-    assert "Rounds at most: 1 (UST); 2 (UPET Head-Adapter)." in notes
-    assert "Cells of sst2 were scored on 1000 and 872 rows: not the same test." in notes
+    assert "Rounds: 1 (UST); 2 (UPET Head-Adapter)." in notes
     assert "Of the scored rows of sst2, up to 3 are also labelled or in the pool." in notes
     assert "Cells were written by versions 0.1 and 0.2." in notes
     assert "Runs had 1 and 2 threads: their seconds do not compare." in notes
+
+
+def test_a_note_says_who_stopped_before_the_last_round() -> None:
+    cells = [
+        cell("ust", 0.8, by_round=(0.7, 0.8)),
+        cell("ust", 0.8, 2, by_round=(0.7, 0.8, 0.8)),
+        cell(UPET, 0.8, by_round=(0.7, 0.8, 0.8)),
+    ]
+    assert "Rounds: 1 to 2 (UST); 2 (UPET Head-Adapter)." in main(cells).notes
+    assert "Rounds: 1 to 2." in main(cells[:2]).notes
+    assert not any("Rounds" in note for note in main([cell("head-ft", 0.8)]).notes)
 
 
 def test_notes_say_what_stands_behind_the_figures() -> None:
@@ -199,7 +209,7 @@ def test_notes_say_what_stands_behind_the_figures() -> None:
         cell("ust", 0.8, task="agnews", by_round=(0.7, 0.8), rows=7600, commit="abc1234"),
     ]
     notes = main(cells).notes
-    assert "Rounds at most: 1." in notes
+    assert "Rounds: 1." in notes
     assert "Rows scored: sst2 1,000, agnews 7,600." in notes
     assert "Commits: abc1234, def5678+." in notes
     old = [*cells, cell("head-st", 0.8)]

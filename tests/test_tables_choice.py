@@ -106,6 +106,12 @@ def test_presets_are_never_mixed_and_references_have_none() -> None:
             "there are upet-head-adapter",
         ),
         (
+            [cell(UPET, 0.8, rows=2000), cell("ust", 0.8, rows=1000)],
+            Choice(),
+            "cells of sst2 were scored on 1000 and 2000 rows, and do not stand in one table",
+            "compute those with another number again, in another folder: --rows, -o FOLDER",
+        ),
+        (
             [cell(UPET, 0.8), cell("ust", 0.8, backbone="bert")],
             Choice(compare=(UPET, "ust")),
             "`upet-head-adapter` and `ust` have no cells of this table on the same backbone",
@@ -119,3 +125,8 @@ def test_a_table_without_cells_says_which_there_are(
     with pytest.raises(DataError) as raised:
         KINDS["main"](cells, choice)
     assert (raised.value.message, raised.value.hint) == (problem, hint)
+
+
+def test_one_cell_that_two_commands_asked_for_with_other_limits_counts_once() -> None:
+    cells = [cell(UPET, 0.8, rows=872, most=most) for most in (1000, 2000)]
+    assert rows(main(cells))["UPET Head-Adapter"]["cells"] == "1"

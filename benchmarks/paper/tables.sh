@@ -25,7 +25,9 @@ figure() { # NAME KIND SOURCES AND FLAGS
 
 table main-one-round main one_round --backbone minilm-mlm --paper
 table main-one-round-minilm main one_round --backbone minilm
-table main main cells --backbone minilm-mlm --seeds 12,21,42 --paper
+table main main three_rounds --backbone minilm-mlm --paper
+table main-minilm main three_rounds --backbone minilm
+table first main cells --backbone minilm-mlm --seeds 12,21,42 --paper
 table ablation ablation one_round --backbone minilm-mlm --paper
 table alpha alpha one_round --backbone minilm-mlm --paper
 table pel pel one_round --backbone minilm-mlm --paper

@@ -43,6 +43,7 @@ from selftrain.machine import Machine, unheard
 from selftrain.method import Method, digest
 from selftrain.metrics import accuracy, reliability
 from selftrain.recipes import with_all_labels
+from selftrain.rehearse import rehearse
 from selftrain.report import line_of
 from selftrain.results import Bin, Result, Shots
 from selftrain.runs import read_manifest
@@ -133,6 +134,8 @@ class Ground:
     """Scored rows whose text is also labelled or in the pool."""
     known: dict[str, float] = field(default_factory=dict)
     """Accuracies by what a model is made of: many methods share a teacher."""
+    told: set[str] = field(default_factory=set)
+    """What was said of its rows and models: once is enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +197,7 @@ class Bench:
             task=group.task,
             method=name,
             recipe=self.recipe(group, name),
+            preset="" if name in REFERENCES else self.grid.preset,
             backbone=group.backbone,
             shots=group.shots,
             seed=group.seed,
@@ -212,9 +216,9 @@ class Bench:
         return with_all_labels(method) if method and group.shots == "full" else method
 
     def recipe(self, group: Group, name: str) -> str:
-        """The hash of a method; a reference has nothing to decide."""
+        """The hash of a method."""
         method = self.method(group, name)
-        return "reference" if method is None else digest(method)
+        return results.REFERENCE if method is None else digest(method)
 
     def run(self, groups: Iterable[Group] | None = None) -> Iterator[Result]:
         """Compute the missing cells, each on disk when it is handed on.
@@ -234,7 +238,7 @@ class Bench:
                 continue
             same = twins.get(self.key(group, name).twin)
             if same is not None:  # another name for what is computed already
-                result = replace(same, method=name)
+                result = replace(same, method=name, preset=self.grid.preset)
                 results.append(self.out / CELLS, result)
                 yield result
                 continue
@@ -336,6 +340,10 @@ class Bench:
         if method is None:
             model = REFERENCES[name](task, backbone, split.labeled, ground.held)
             return self.result(ground, name, model)
+        for note in rehearse(task, split, method, backbone, seed=group.seed):
+            if note not in ground.told:
+                self.say(f"{group.place}: {note}")
+                ground.told.add(note)
         folder = self.folder(group, name, method)
         kept = Shared.of(
             self.shared or self.out / "shared", task, split, method, backbone, group.seed

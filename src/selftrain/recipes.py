@@ -171,7 +171,7 @@ def ust(*, hard: bool, preset: Preset = "laptop") -> Method:
     """UST: drawn for each class by certainty (or its opposite), weighed by low variance.
 
     The same weights go on from round to round, and D_l is not seen again. Its own sizes: 30
-    passes, 4,096 of 16,384 rows.
+    passes, 4,096 of 16,384 rows, and every round is gone through.
     """
     base = whole(upet("head", "adapter", preset))
     student = replace(
@@ -192,7 +192,8 @@ def ust(*, hard: bool, preset: Preset = "laptop") -> Method:
     method = replace(base, name="ust-hard" if hard else "ust", student=(student,), select=select)
     if preset != "published":
         return method
-    return replace(method, passes=30, pool=16384, select=replace(select, count=4096))
+    select = replace(select, count=4096)
+    return replace(method, passes=30, pool=16384, select=select, converged=0.0)
 
 
 def cest(preset: Preset = "laptop") -> Method:
@@ -206,11 +207,11 @@ def cest(preset: Preset = "laptop") -> Method:
     return replace(base, name="cest", student=(student,), select=select)
 
 
-def lite(preset: Preset = "laptop") -> Method:
+def list_(preset: Preset = "laptop") -> Method:
     """LiST: adapters and the MLM head are all that moves, in the teacher too; soft labels.
 
     All of D_u' is learnt from. After 60 % of the steps rows count by how far they agree with D_l;
-    then D_l itself. Its own sizes: 6 rounds. Where a round has a number of steps, its two stages
+    then D_l itself. Its own sizes: 6 rounds, all gone through. Where a round has a number of steps, its two stages
     share them, three to one.
     """
     base = upet("prompt", "adapter", preset)
@@ -227,15 +228,15 @@ def lite(preset: Preset = "laptop") -> Method:
     if base.student[0].steps is not None:
         few = base.student[0].steps // 4
         soft, gold = replace(soft, steps=base.student[0].steps - few), replace(gold, steps=few)
-    return replace(
+    method = replace(
         base,
         name="list",
         teacher=replace(base.teacher, changes=changes, rate=rate, lm_head="tuned"),
         student=(soft, gold),
-        rounds=6 if preset == "published" else base.rounds,
         passes=1,
         select=Selection(score=Alike(), count=None, shares=(1.0,), label="deterministic"),
     )
+    return replace(method, rounds=6, converged=0.0) if preset == "published" else method
 
 
 # ── what one part of UPET is worth ───────────────────────────────────────────────────────────
@@ -297,7 +298,7 @@ BY_NAME: dict[str, Callable[[Preset], Method]] = {
     "ust": lambda preset: ust(hard=False, preset=preset),
     "ust-hard": lambda preset: ust(hard=True, preset=preset),
     "cest": cest,
-    "list": lite,
+    "list": list_,
     **{f"upet-{r}-full": partial(_full, r) for r in READS},
     **{f"upet-{r}-adapter-pel-teacher": partial(_pel_teacher, r, full=False) for r in READS},
     **{f"upet-{r}-full-pel-teacher": partial(_pel_teacher, r, full=True) for r in READS},

@@ -19,6 +19,7 @@ from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 from selftrain.errors import DataError, RunError, first_problem
 
 FORMAT = 1
+REFERENCE = "reference"  # in place of a recipe: it has nothing to decide
 HINT = "give a cells.jsonl that selftrain bench wrote"
 LARGEST = 64 * 2**20  # bytes of a file of cells: some hundred thousand of them
 
@@ -46,6 +47,8 @@ class Key(NamedTuple):
     task: str
     method: str
     recipe: str
+    preset: str
+    """None for a reference: it is the same in all."""
     backbone: str
     shots: Shots
     seed: int
@@ -54,8 +57,8 @@ class Key(NamedTuple):
 
     @property
     def twin(self) -> Key:
-        """What it has in common with a cell that differs in the name of its method alone."""
-        return self._replace(method="")
+        """What it has in common with a cell that differs in its name alone, or its preset's."""
+        return self._replace(method="", preset="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,8 @@ class Result:
     @property
     def key(self) -> Key:
         """What it is found by."""
-        return Key(*(getattr(self, name) for name in Key._fields))
+        key = Key(*(getattr(self, name) for name in Key._fields))
+        return key._replace(preset="") if self.recipe == REFERENCE else key
 
 
 def append(path: Path, result: Result) -> None:

@@ -276,6 +276,8 @@ class Selection:
         for examples, votes in stream:
             settled = certainty(votes, normalised=self.normalised)  # [N]
             heard = balanced(votes) if self.align else votes
+            if self.label == "deterministic" and heard.passes == 1:
+                heard = replace(heard, mean=heard.plain)  # one pass of dropout is no mean of any
             label = pseudo_label(heard, self.label)  # [N]
             sure = confidence(heard, label)  # [N]
             score = self.score(sure, settled)  # [N]

@@ -28,7 +28,7 @@ from selftrain.experiment import train
 from selftrain.loop import Round
 from selftrain.machine import Machine
 from selftrain.manifest import Manifest
-from selftrain.method import Method, digest
+from selftrain.method import Method
 from selftrain.pel import layers_of
 from selftrain.scores import Votes, joined
 from selftrain.seeds import child
@@ -106,16 +106,14 @@ class Shared:
         if self.apart or seed != child(self.seed, "votes", 1):
             yield from annotate(teacher, pool, passes, seed=seed, on=on)
             return
-        rows = list(pool)
-        kept = read_votes(self.votes_path, rows, len(teacher.labels), passes)
-        if kept is None:
+        rows, by = list(pool), teacher.digest()
+        found = read_votes(self.votes_path, rows, len(teacher.labels), passes, by=by)
+        if found is None:
             started = time.perf_counter()
             parts = [votes for _, votes in annotate(teacher, rows, passes, seed=seed, on=on)]
             found = joined(parts)
             seconds = time.perf_counter() - started
-            write_votes(self.votes_path, rows, found, seconds=seconds, by=digest(self.method))
-        else:
-            found = kept.votes
+            write_votes(self.votes_path, rows, found, seconds=seconds, by=by)
         for start in range(0, len(rows), CHUNK):
             yield rows[start : start + CHUNK], piece(found, start, start + CHUNK)
 
@@ -152,15 +150,7 @@ class About:
     passes: Annotated[int, Field(ge=1)]
     seconds: Annotated[FiniteFloat, Field(ge=0)]
     by: str
-    """The digest of the method that made them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """The votes of a file, and what it says of itself."""
-
-    votes: Votes
-    about: About
+    """The digest of the teacher that gave them."""
 
 
 def write_votes(
@@ -188,23 +178,28 @@ def read_about(path: Path) -> About | None:
         return None
 
 
-def read_votes(path: Path, rows: Sequence[Example], classes: int, passes: int) -> Kept | None:
-    """The votes that were kept on exactly these rows and passes; None where there are none."""
+def read_votes(
+    path: Path, rows: Sequence[Example], classes: int, passes: int, *, by: str | None = None
+) -> Votes | None:
+    """The votes that were kept on exactly these rows and passes; None where there are none.
+
+    ``by``: those of this teacher alone. A folder may have another than it had, or newer code.
+    """
     shapes = {name: [len(rows), classes] for name in PARTS} | {"entropy": [len(rows)]}
     try:
         with safe_open(regular(path), "pt") as file:
             about = about_of(file)
             slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
             found = {name: (part.get_shape(), part.get_dtype()) for name, part in slices.items()}
-            if (about.rows, about.passes) != (_names(rows), passes) or found != {
-                name: (shape, "F64") for name, shape in shapes.items()
-            }:
+            fits = (about.rows, about.passes) == (_names(rows), passes)
+            whole = found == {name: (shape, "F64") for name, shape in shapes.items()}
+            if not (fits and whole and by in (None, about.by)):
                 return None
             parts = {name: file.get_tensor(name) for name in PARTS}
     except UNREADABLE:
         return None
-    whole = all(bool(part.isfinite().all()) for part in parts.values())
-    return Kept(Votes(**parts, passes=passes), about) if whole else None
+    finite = all(bool(part.isfinite().all()) for part in parts.values())
+    return Votes(**parts, passes=passes) if finite else None
 
 
 def regular(path: Path) -> Path:

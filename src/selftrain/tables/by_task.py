@@ -35,7 +35,8 @@ ABLATED = "upet-prompt-ptuning"
 """The one UPET that the paper leaves parts out of."""
 WITHOUT_SAMPLING = (
     "W/o reliable sampling, twice, for the paper contradicts itself. All: every row of the pool "
-    "drawn, so no contrast. Uniform: as many rows as UPET, drawn by chance; the rest is hard."
+    "drawn, so no contrast. Uniform: as many rows as UPET, and as many of each pseudo class, "
+    "drawn by chance; the rest is hard."
 )
 
 

@@ -70,7 +70,7 @@ def choose(results: Iterable[Result], choice: Choice) -> list[Result]:
     cells = _of_seeds(_of_preset(cells, choice.preset), choice.seeds)
     for name in choice.compare or ():
         _check_method(cells, name)
-    return _of_recipe(cells, choice.recipes)
+    return _of_one_size(_of_recipe(cells, choice.recipes))
 
 
 def _scored_on(cells: Sequence[Result], on: str) -> list[Result]:
@@ -111,6 +111,20 @@ def _of_preset(cells: Sequence[Result], preset: str | None) -> list[Result]:
         for cell in cells
         if preset is None or cell.preset == preset or cell.method in REFERENCES
     ]
+
+
+def _of_one_size(cells: Sequence[Result]) -> list[Result]:
+    """Cells that were scored on the same rows, each once: what is compared had the same test."""
+    for task in {cell.task for cell in cells}:
+        sizes = {cell.rows for cell in cells if cell.task == task}
+        if len(sizes) > 1:
+            told = listed(map(str, sizes))
+            raise DataError(
+                f"cells of {task} were scored on {told} rows, and do not stand in one table",
+                "compute those with another number again, in another folder: --rows, -o FOLDER",
+            )
+    # A task may have no more rows than two commands asked for at most: the later line stands.
+    return list({cell.key._replace(most=None): cell for cell in cells}.values())
 
 
 def _of_seeds(cells: Sequence[Result], seeds: Sequence[int]) -> list[Result]:

@@ -82,25 +82,30 @@ def _tunable(cells: Iterable[Result]) -> str:
 
 
 def _rounds(cells: Iterable[Result]) -> str:
-    """How long they self-train: with different numbers of rounds they are not quite comparable."""
-    most: dict[str, int] = defaultdict(int)
+    """How long they self-train: one that stops early is not quite comparable."""
+    done: dict[str, list[int]] = defaultdict(list)
     for cell in cells:
-        most[cell.method] = max(most[cell.method], len(cell.by_round) - 1)
-    by_number: dict[int, list[str]] = defaultdict(list)
-    for method, rounds in most.items():
-        if rounds > 0:
-            by_number[rounds].append(shown(method))
-    if len(by_number) < 2:
-        return "".join(f"Rounds at most: {number}." for number in by_number)
-    told = (f"{number} ({', '.join(names)})" for number, names in sorted(by_number.items()))
-    return f"Rounds at most: {'; '.join(told)}."
+        if len(cell.by_round) > 1:
+            done[cell.method].append(len(cell.by_round) - 1)
+    by_span: dict[tuple[int, int], list[str]] = defaultdict(list)
+    for method, rounds in done.items():
+        by_span[min(rounds), max(rounds)].append(shown(method))
+    alone = len(by_span) == 1
+    told = (
+        (f"{least}" if least == most else f"{least} to {most}")
+        + ("" if alone else f" ({', '.join(names)})")
+        for (least, most), names in sorted(by_span.items())
+    )
+    return f"Rounds: {'; '.join(told)}." if by_span else ""
 
 
 def _scored(cells: Sequence[Result]) -> str:
-    """How many rows stand behind a figure; of a task with several numbers `_unlike` tells."""
-    sizes = {task: {cell.rows for cell in cells if cell.task == task} for task in _tasks(cells)}
-    told = [f"{task} {min(found):,}" for task, found in sizes.items() if len(found) == 1]
-    return f"Rows scored: {', '.join(told)}." if told else ""
+    """How many rows stand behind a figure."""
+    told = (
+        f"{task} {next(cell.rows for cell in cells if cell.task == task):,}"
+        for task in _tasks(cells)
+    )
+    return f"Rows scored: {', '.join(told)}."
 
 
 def _commits(cells: Sequence[Result]) -> str:
@@ -117,9 +122,6 @@ def _tasks(cells: Sequence[Result]) -> list[str]:
 def _unlike(cells: Sequence[Result]) -> Iterator[str]:
     for task in _tasks(cells):
         mine = [cell for cell in cells if cell.task == task]
-        sizes = {str(cell.rows) for cell in mine}
-        if len(sizes) > 1:
-            yield f"Cells of {task} were scored on {listed(sizes)} rows: not the same test."
         known = max(cell.also_in_train for cell in mine)
         if known:
             yield f"Of the scored rows of {task}, up to {known} are also labelled or in the pool."

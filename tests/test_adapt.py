@@ -14,6 +14,7 @@ from selftrain.errors import ConfigError, ModelError
 from selftrain.loop import self_train
 from selftrain.method import Masked
 from selftrain.pel import Adapter, Full
+from selftrain.report import line_of
 
 HOW = Masked(steps=3, batch=8, rate=1e-3)
 ALONE = replace(METHOD, student=(), rounds=0)
@@ -43,6 +44,7 @@ def test_an_adapted_teacher_is_saved_with_what_it_read(tiny_backbone, tmp_path):
     (only,) = self_train(
         TASK, SPLIT, replace(ALONE, adapt=HOW), backbone=backbone, seed=1, on=MACHINE
     )
+    assert "masked words" in line_of(only, 0)
     only.model.save(tmp_path)
     again = Classifier.load(tmp_path, backbone)
     assert torch.equal(again.read(POOL).logits, only.model.read(POOL).logits)

@@ -24,13 +24,16 @@ from selftrain.machine import Machine, randomness
 from selftrain.method import Masked
 from selftrain.mlm import MLMHead
 from selftrain.seeds import child
-from selftrain.steps import cycle
+from selftrain.steps import cycle, late
 
 
 def adapt(
     model: Classifier, pool: Iterable[Example], how: Masked, *, seed: int, on: Machine
-) -> float:
-    """Let the model's encoder guess masked words of the pool, in place; the last tenth's loss."""
+) -> float | None:
+    """Let the model's encoder guess masked words of the pool, in place.
+
+    Gives the loss of the last steps; None where there was no word to mask.
+    """
     backbone = model.backbone
     if backbone.mlm is None:
         raise ModelError(
@@ -70,8 +73,7 @@ def adapt(
             decay.step()
             losses.append(float(loss.detach()))
         model.eval()
-    last = losses[-max(1, len(losses) // 10) :]
-    return sum(last) / max(1, len(last))
+    return late(losses) if losses else None
 
 
 def hide(

@@ -23,7 +23,7 @@ from selftrain.losses import contrast, smoothness
 from selftrain.machine import Machine, randomness
 from selftrain.method import Tune
 from selftrain.seeds import child
-from selftrain.steps import Step, Table, cycle, steps_of
+from selftrain.steps import Step, Table, cycle, late, steps_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +84,8 @@ def fit(model: Classifier, lesson: Lesson, how: Tune, *, seed: int, on: Machine)
     tuned = sum(p.numel() for p in model.trainable().values())
     return Fitted(
         steps=total,
-        loss=trail.late(trail.losses),
-        contrast=trail.late(trail.contrasts) if trail.contrasts else None,
+        loss=late(trail.losses),
+        contrast=late(trail.contrasts) if trail.contrasts else None,
         anchors=trail.paired / trail.anchors if trail.anchors else None,
         tuned=tuned,
         total=sum(p.numel() for p in model.parameters()),
@@ -111,12 +111,6 @@ class Trail:
     contrasts: list[float] = field(default_factory=list)
     anchors: int = 0
     paired: int = 0
-
-    @staticmethod
-    def late(values: list[float]) -> float:
-        """The mean over the last tenth of the steps."""
-        last = values[-max(1, len(values) // 10) :]
-        return sum(last) / len(last)
 
 
 def forward(model: Answering, rows: Sequence[Row], pad: int, device: torch.device) -> Output:

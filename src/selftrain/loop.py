@@ -138,11 +138,14 @@ def taught(
     """Round 0: the teacher, fitted on the labels alone."""
     started = time.perf_counter()
     teacher = fresh(task, method.teacher, backbone, child(seed, "teacher"))  # line 1
+    figures: dict[str, Any] = {}
     if method.adapt is not None:
-        adapt(teacher, drawn(split, method, 0, seed), method.adapt, seed=seed, on=on)
+        pool = drawn(split, method, 0, seed)
+        read = adapt(teacher, pool, method.adapt, seed=seed, on=on)
+        figures = {} if read is None else {"adapted": read}
     gold = Lesson(gold=split.labeled)
     fitted = fit(teacher, gold, method.teacher, seed=child(seed, "fit", 0), on=on)  # line 2
-    return Round(0, teacher, gold, {"fit": [asdict(fitted)], **seconds(started)})
+    return Round(0, teacher, gold, figures | {"fit": [asdict(fitted)], **seconds(started)})
 
 
 def kept(rounds: Sequence[Round]) -> Round:

@@ -211,8 +211,8 @@ def list_(preset: Preset = "laptop") -> Method:
     """LiST: adapters and the MLM head are all that moves, in the teacher too; soft labels.
 
     All of D_u' is learnt from. After 60 % of the steps rows count by how far they agree with D_l;
-    then D_l itself. Its own sizes: 6 rounds, all gone through. Where a round has a number of steps, its two stages
-    share them, three to one.
+    then D_l itself. Its own sizes: 6 rounds, all gone through. Where a round has a number of steps,
+    its two stages share them, three to one.
     """
     base = upet("prompt", "adapter", preset)
     changes, rate = tuned("adapter", preset)

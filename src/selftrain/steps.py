@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from random import Random
+from statistics import fmean
 
 import torch
 from torch import Tensor
@@ -99,6 +100,15 @@ class Step:
     """Places in rows of those that are held close or apart by smoothness."""
     weights: Tensor | None = None
     """What each row counts that is learnt from, [learn]; None: as the lesson says."""
+
+
+def late(values: Sequence[float]) -> float:
+    """The mean over the last tenth of the steps, of which there is at least one.
+
+    >>> late([4.0] * 18 + [1.0, 2.0])
+    1.5
+    """
+    return fmean(values[-max(1, len(values) // 10) :])
 
 
 def cycle(items: Sequence[int], random: Random) -> Iterator[int]:

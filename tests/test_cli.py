@@ -287,6 +287,20 @@ def test_predict_prints_csv_or_json_lines_and_writes_what_the_name_says(
 
 
 @pytest.mark.usefixtures("life")
+def test_any_round_answers_and_the_kept_one_if_none_is_named(bert: Path) -> None:
+    teacher, student, kept = (
+        selftrain(f"{PREDICT} {bert} {which}").out for which in ("--round 0", "--round 1", "")
+    )
+    assert teacher != student == kept
+    assert selftrain(f"{EVALUATE} {bert} --json --round 1").out == (
+        selftrain(f"{EVALUATE} {bert} --json").out
+    )
+    absent = selftrain(f"{PREDICT} {bert} --round 7")
+    assert absent.code == 1
+    assert "run has no round 7; its last one is 1" in absent.err
+
+
+@pytest.mark.usefixtures("life")
 @pytest.mark.parametrize("given", ["predict run test.csv", "evaluate run test.csv --json"])
 def test_bars_on_a_terminal_leave_the_data_alone(
     given: str, bert: Path, monkeypatch: pytest.MonkeyPatch

@@ -50,6 +50,11 @@ def load(
     return Classifier.load(here, backbone)
 
 
+def kept(folder: str | Path) -> int:
+    """The number of the last accepted round, whose model answers for the run."""
+    return _chosen(Path(folder), None).number
+
+
 def history(folder: str | Path) -> list[dict[str, Any]]:
     """What is known of each round, in order: the contents of its ``round.json``."""
     return [asdict(record) for record in records(Path(folder))]
@@ -135,7 +140,7 @@ def _chosen(folder: Path, number: int | None) -> Record:
         )
     if number is None:
         return [record for record in found if record.accepted][-1]
-    hint = "leave the number out: that gives the last accepted round"
+    hint = "leave the round out: that gives the last accepted one"
     if not 0 <= number < len(found):
         raise RunError(f"{folder} has no round {number}; its last one is {len(found) - 1}", hint)
     if found[number].failed:

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from selftrain.machine import Machine
 
 
+Round = Annotated[
+    int | None,
+    typer.Option("--round", metavar="N", help="Of this round (0: the teacher); else the kept one."),
+]
+
+
 def predict(
     run: options.RunFolder,
     texts: Annotated[Path, typer.Argument(help="Texts to label: CSV, TSV, JSONL or Parquet.")],
@@ -40,6 +46,7 @@ def predict(
     text: options.TextColumn = None,
     pair: options.PairColumn = None,
     id_: options.IdColumn = None,
+    round_: Round = None,
     backbone: options.GivenBackbone = None,
     device: options.Device = None,
     threads: options.Threads = None,
@@ -66,7 +73,7 @@ def predict(
             table = read_texts(texts, Columns(text=text, pair=pair, id=id_), notes=notes)
             check_fits(run, table.examples)
         warn(notes)
-        model, on = loaded(run, table.examples, watch, backbone, device, threads)
+        model, on = loaded(run, round_, table.examples, watch, backbone, device, threads)
 
         from selftrain.predict import answers, columns
         from selftrain.predict import predict as write
@@ -86,6 +93,7 @@ def evaluate(
     pair: options.PairColumn = None,
     label: options.LabelColumn = None,
     id_: options.IdColumn = None,
+    round_: Round = None,
     backbone: options.GivenBackbone = None,
     device: options.Device = None,
     threads: options.Threads = None,
@@ -105,7 +113,7 @@ def evaluate(
             examples = [row.example for row in rows]
             check_fits(run, examples)
         warn(notes)
-        model, on = loaded(run, examples, watch, backbone, device, threads)
+        model, on = loaded(run, round_, examples, watch, backbone, device, threads)
 
         from selftrain.evaluate import evaluate as score
         from selftrain.experiment import Watched
@@ -133,17 +141,18 @@ def check_fits(run: Path, examples: Sequence[Example]) -> None:
 
 def loaded(
     run: Path,
+    number: int | None,
     examples: Sequence[Example],
     watch: Watch,
     backbone: str | None,
     device: str | None,
     threads: int | None,
 ) -> tuple[Classifier, Machine]:
-    """The model of a run, on the machine that is to answer; says how many texts it will cut."""
+    """The model of a round, on the machine that is to answer; says how many texts it will cut."""
     with watch.busy("loading"):
         from selftrain.runs import load
 
-        model = load(run, backbone=backbone)  # first: a damaged run is found before torch is loaded
+        model = load(run, number, backbone=backbone)  # first: damage ends it before torch comes
 
         from selftrain.machine import Machine
         from selftrain.rehearse import texts_cut

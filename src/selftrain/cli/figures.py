@@ -193,7 +193,7 @@ def tsne(
     require(rows >= 3, "--rows", rows, "3 or more", "--rows 1000")
 
     from selftrain.data import Columns, Notes, read_labelled
-    from selftrain.runs import history, read_manifest
+    from selftrain.runs import kept, read_manifest
 
     notes = Notes()
     with Watch() as watch:
@@ -216,11 +216,11 @@ def tsne(
             name = manifest.method.get("name")
             if not isinstance(name, str):
                 raise RunError(f"the manifest of {run} names no method", "selftrain fit writes it")
-            model, on = loaded(run, [r.example for r in drawn], watch, backbone, device, threads)
+            last, texts = kept(run), [row.example for row in drawn]
+            model, on = loaded(run, last, texts, watch, backbone, device, threads)
             check_labels(drawn, model.labels, str(test))
             vectors = features(model, drawn, on)
             with watch.busy("laying out"):
-                last = [r["number"] for r in history(run) if r["accepted"]][-1]  # which is loaded
                 views.append(view(str(run), name, vectors, gold, seed=manifest.seed, number=last))
     near = f"{perplexity(len(drawn)):.3g}"
     setting = f"{len(drawn):,} rows of {test.name}; t-SNE by cosine, perplexity {near}"

@@ -115,14 +115,15 @@ def cut(encoder: nn.Module, family: Family, at: int) -> tuple[nn.Module, nn.Modu
     lower, upper = twin(encoder), twin(encoder)
     for half, kept in ((lower, slice(None, at)), (upper, slice(at, None))):
         layers = list(half.get_submodule(family.layers).children())
-        _put(half, family.layers, nn.ModuleList(layers[kept]))
+        half.set_submodule(family.layers, nn.ModuleList(layers[kept]))
     if family.cut.ends is not None:
-        _put(lower, family.cut.ends, nn.Identity())
+        lower.set_submodule(family.cut.ends, nn.Identity())
     if family.cut.starts is not None and hasattr(upper, family.cut.starts):
-        _put(upper, family.cut.starts, nn.Identity())
+        upper.set_submodule(family.cut.starts, nn.Identity())
     if family.cut.absent is not None:
-        _put(upper, family.cut.absent, None)
-    _put(upper, "embeddings", PassThrough())
+        parent, _, name = family.cut.absent.rpartition(".")
+        setattr(upper.get_submodule(parent), name, None)
+    upper.set_submodule("embeddings", PassThrough())
     return lower, upper
 
 
@@ -135,11 +136,6 @@ class PassThrough(nn.Module):
         """What came in."""
         assert inputs_embeds is not None
         return inputs_embeds
-
-
-def _put(module: nn.Module, path: str, value: nn.Module | None) -> None:
-    parent, _, name = path.rpartition(".")
-    setattr(module.get_submodule(parent), name, value)
 
 
 def dropout_rates(module: nn.Module) -> list[float]:

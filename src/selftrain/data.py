@@ -394,6 +394,17 @@ def check_labels(rows: Iterable[Labeled], known: Collection[str], where: str) ->
         )
 
 
+def check_kind(examples: Sequence[Example], *, pair: bool, who: str) -> None:
+    """Whoever was trained on pairs answers pairs, and single texts otherwise."""
+    given = any(example.pair is not None for example in examples)
+    if examples and given != pair:
+        kinds = ("single texts", "pairs of texts")
+        raise DataError(
+            f"{who} was trained on {kinds[pair]}, these rows are {kinds[given]}",
+            "name the columns: --text COLUMN" + " --pair COLUMN" * pair,
+        )
+
+
 def _distinct(rows: Iterable[Labeled], where: str, notes: Notes) -> list[Labeled]:
     first: dict[str, Labeled] = {}
     for row in rows:

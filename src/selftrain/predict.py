@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from selftrain.data import Table
+from selftrain.data import Table, check_kind
 from selftrain.disk import replacing
 from selftrain.errors import DataError
 from selftrain.files import DELIMITERS, JSON_LINES, PARQUET, harmless
@@ -42,7 +42,7 @@ def predict(
 
     The file appears when it is whole. ``texts`` repeats each text beside its answer.
     """
-    _check_pairs(model, table)
+    check_kind(table.examples, pair=model.task.pair, who="the model")
     names = columns(model, table, texts=texts)
     rows = answers(model, table, passes=passes, on=on, texts=texts)
     if out is None:
@@ -91,16 +91,6 @@ def answers(
             figures = (round(value, 6) for value in (*p, settled))
             sides = (example.text, example.pair) if model.task.pair else (example.text,)
             yield (name, model.labels[c], *figures, *(sides if texts else ()))
-
-
-def _check_pairs(model: Classifier, table: Table) -> None:
-    paired = any(example.pair is not None for example in table.examples)
-    if table.examples and paired != model.task.pair:
-        kinds = ("single texts", "pairs of texts")
-        raise DataError(
-            f"the model was trained on {kinds[model.task.pair]}, these rows are {kinds[paired]}",
-            "name the columns: --text COLUMN" + " --pair COLUMN" * model.task.pair,
-        )
 
 
 # ── files ────────────────────────────────────────────────────────────────────────────────────

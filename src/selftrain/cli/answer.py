@@ -11,7 +11,7 @@ import typer
 
 from selftrain.cli import options
 from selftrain.cli.talk import Watch, json_of, show_json, show_scores, warn
-from selftrain.errors import ConfigError, DataError, require
+from selftrain.errors import ConfigError, require
 
 if TYPE_CHECKING:
     from selftrain.classifier import Classifier
@@ -127,16 +127,10 @@ def evaluate(
 
 def check_fits(run: Path, examples: Sequence[Example]) -> None:
     """Raise where a run was trained on pairs and the rows are single texts, or the reverse."""
+    from selftrain.data import check_kind
     from selftrain.runs import read_manifest
 
-    wanted = bool(read_manifest(run).task.get("pair"))
-    given = any(example.pair is not None for example in examples)
-    if examples and given != wanted:
-        kinds = ("single texts", "pairs of texts")
-        raise DataError(
-            f"{run} was trained on {kinds[wanted]}, these rows are {kinds[given]}",
-            "name the columns: --text COLUMN" + " --pair COLUMN" * wanted,
-        )
+    check_kind(examples, pair=bool(read_manifest(run).task.get("pair")), who=str(run))
 
 
 def loaded(

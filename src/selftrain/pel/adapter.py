@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from selftrain.families import Family
 from selftrain.pel import Adapter
-from selftrain.pel.seams import layer_names, replace
+from selftrain.pel.seams import layer_names
 
 
 class Bottleneck(nn.Module):
@@ -48,4 +48,4 @@ def install(how: Adapter, encoder: nn.Module, family: Family) -> None:
             path = f"{layer}.{seam}"
             frozen = encoder.get_submodule(path)
             assert isinstance(frozen, nn.Linear)
-            replace(encoder, path, Adapted(frozen, how.width))
+            encoder.set_submodule(path, Adapted(frozen, how.width))

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from selftrain import dropout, onerow
 from selftrain.families import Family
 from selftrain.pel import Prefix
-from selftrain.pel.seams import layer_names, replace
+from selftrain.pel.seams import layer_names
 from selftrain.pel.slots import Slotted
 
 ATTENTION = "selftrain_prefix"
@@ -118,7 +118,7 @@ def install(how: Prefix, encoder: nn.Module, family: Family) -> None:
         if family.slots is None:
             attention.prefix = prefix
         else:
-            replace(encoder, path, Slotted(attention, prefix, family))
+            encoder.set_submodule(path, Slotted(attention, prefix, family))
     if family.shared:
         encoder.register_forward_pre_hook(rewind)
     if family.slots is None:

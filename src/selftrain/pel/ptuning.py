@@ -7,7 +7,6 @@ from torch import Tensor, nn
 
 from selftrain.families import Family
 from selftrain.pel import PTuning
-from selftrain.pel.seams import replace
 
 
 class LSTM(nn.Module):
@@ -60,4 +59,4 @@ def install(how: PTuning, encoder: nn.Module, family: Family) -> None:
     """Wrap the word embeddings; a decoder tied to them stays tied to the frozen table."""
     frozen = encoder.get_submodule(family.words)
     assert isinstance(frozen, nn.Embedding)
-    replace(encoder, family.words, LearnedTokens(frozen, how))
+    encoder.set_submodule(family.words, LearnedTokens(frozen, how))

@@ -47,9 +47,3 @@ def wavering(layers: Layers, family: Family, count: int) -> int:
     if isinstance(layers, str) and family.shared:
         return count
     return top(layers, family, count)
-
-
-def replace(encoder: nn.Module, path: str, module: nn.Module) -> None:
-    """Put a module in the place of another."""
-    parent, _, name = path.rpartition(".")
-    setattr(encoder.get_submodule(parent), name, module)

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from selftrain.families import Family
-from selftrain.pel.seams import replace
 
 
 class Overwritten(nn.Module):
@@ -51,8 +50,8 @@ class Slotted(nn.Module):
         self.slots = family.slots
         self.key = Overwritten(_inside(attention, family, family.key))
         self.value = Overwritten(_inside(attention, family, family.value))
-        replace(attention, _local(family, family.key), self.key)
-        replace(attention, _local(family, family.value), self.value)
+        attention.set_submodule(_local(family, family.key), self.key)
+        attention.set_submodule(_local(family, family.value), self.value)
 
     def forward(self, hidden_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """As the attention it wraps: [B, L, D] to [B, L, D] and whatever else it returns."""

@@ -208,7 +208,6 @@ METHODS = {
     "no threads": Case(FIT + " --threads 0", "threads is 0", hint="--threads"),
     "less than no cache": Case(FIT + " --cache-mb -1", "cache_mb is -1", hint="--cache-mb"),
     "seeds": Case(DEMO + " --seeds 1,two", "--seeds is '1,two'", hint="--seeds 12"),
-    "rows of a demo": Case(DEMO + " --on dev", "--on is 'dev'", hint="--on test"),
     "a demo nobody has": Case(DEMO + " --cut songs", "no demo `songs`"),
 }
 

@@ -18,13 +18,14 @@ from command import config, sentences
 from command import selftrain as command
 from selftrain import bench, loop, results, runs, shared, tasksets
 from selftrain.annotate import annotate
-from selftrain.bench import Bench, Grid, Group
+from selftrain.bench import Bench
 from selftrain.data import examples
 from selftrain.disk import slug
 from selftrain.errors import ConfigError, RunError, TrainingError
 from selftrain.evaluate import answered
 from selftrain.experiment import train
 from selftrain.fit import fit
+from selftrain.grid import Grid, Group
 from selftrain.loop import drawn
 from selftrain.losses import CrossEntropy
 from selftrain.pel import Adapter, BitFit
@@ -433,7 +434,7 @@ def test_what_a_method_will_do_to_rows_and_models_is_said_once(made):
 
 
 def names(grid: Grid, group: Group) -> list[str]:
-    return Bench(grid, Path(), Path()).names(group)
+    return grid.names(group)
 
 
 def test_what_cannot_be_is_left_out():
@@ -524,7 +525,6 @@ def test_a_dry_run_says_the_cost_and_writes_nothing(data, tmp_path, tiny_folder)
         ("--method uts", "there is no method `uts`"),
         ("--task sst3", "task `sst3` is neither known nor a file"),
         ("--shots none", "shots is 'none'"),
-        ("--on all", "--on is 'all'"),
         ("--seeds a", "--seeds is 'a'"),
         ("--preset huge", "there is no preset `huge`"),
         ("--preset paper --as-published", "--as-published is a preset of its own"),

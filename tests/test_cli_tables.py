@@ -106,6 +106,27 @@ def test_what_a_table_is_made_of_must_be_given(tmp_path: Path) -> None:
     assert run("nothing").exit_code == 2
 
 
+def test_a_flag_that_a_table_does_not_read_is_named(cells: Path, tmp_path: Path) -> None:
+    for words, named in (
+        (("main", cells, "--data", tmp_path), "--data"),
+        (("speed", cells, "--sweep", tmp_path), "--sweep"),
+        (("data", cells, "--data", tmp_path), "CELLS"),
+        (("data", "--data", tmp_path, "--metric", "f1"), "--metric"),
+        (("grid", "--paper"), "--paper"),
+        (("grid", "--compare", UPET, "ust"), "--compare"),
+        (("nonbert", cells, "--compare", UPET, "ust"), "--compare"),
+        (("speed", cells, "--compare", UPET, "ust"), "--compare"),
+    ):
+        assert refused(*words).message == f"table {words[0]} does not read {named}"
+
+
+def test_two_formats_at_once_are_refused(cells: Path, tmp_path: Path) -> None:
+    for more in (("--format", "csv"), ("-o", tmp_path / "main.md")):
+        assert "another is asked for" in refused("main", cells, "--json", *more).message
+    assert run("main", cells, "--json", "-o", tmp_path / "main.json").exit_code == 0
+    assert json.loads((tmp_path / "main.json").read_text("utf-8"))[1]["title"] == "Compared"
+
+
 def test_recipes_backbones_and_rows_are_chosen_by_flags(cells: Path) -> None:
     other = [replace(cell(UPET, 0.9), recipe="other"), cell("ust", 0.3, on="design")]
     for each in other:
@@ -129,13 +150,6 @@ def test_one_comparison_is_named_by_a_flag(cells: Path) -> None:
     assert compared["title"].endswith("the only comparison, named by the user")
     assert [row[:2] for row in compared["rows"]] == [["UST", "UPET Head-Adapter"]]
     assert "there are majority" in refused("main", cells, "--compare", UPET, "cest").hint
-
-
-@pytest.mark.parametrize("kind", ["nonbert", "data", "grid", "speed"])
-def test_a_table_that_compares_nothing_takes_no_comparison(cells: Path, kind: str) -> None:
-    assert (
-        refused(kind, cells, "--compare", UPET, "ust").message == f"table {kind} compares nothing"
-    )
 
 
 def test_a_method_is_not_compared_with_itself(cells: Path) -> None:

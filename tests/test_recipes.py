@@ -10,10 +10,11 @@ import pytest
 import torch
 
 from by_hand import MACHINE, SPLIT, TASK, random_votes, same
-from selftrain.cli.bench import grid_of, read_grid
+from selftrain.config import read_grid
 from selftrain.cost import TOKENS, rows_read, training
 from selftrain.data import Example
 from selftrain.errors import ConfigError
+from selftrain.grid import grid_of
 from selftrain.loop import self_train
 from selftrain.losses import PHCE, CrossEntropy, Smooth, Soft
 from selftrain.method import Masked, Method, digest, to_plain

@@ -18,8 +18,9 @@ from cells import CELL
 from command import selftrain as command
 from command import sentences
 from selftrain import results, tasksets, workers
-from selftrain.bench import Bench, Grid
+from selftrain.bench import Bench
 from selftrain.errors import ConfigError, RunError
+from selftrain.grid import Grid
 from selftrain.workers import optuna_groups, ray_groups
 from test_bench import write_grid
 

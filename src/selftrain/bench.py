@@ -12,15 +12,13 @@ evaluation that closes a cell and to nothing that trains, selects or stops: they
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Literal
 
 from selftrain import loop, results, tasksets
 from selftrain.backbone import Backbone, load
-from selftrain.baselines import FrozenLogistic, Majority
 from selftrain.checkout import commit
 from selftrain.classifier import Classifier
 from selftrain.cost import rows_read, seconds_a_row
@@ -34,10 +32,10 @@ from selftrain.errors import (
     RunError,
     SelftrainError,
     TrainingError,
-    require,
 )
 from selftrain.evaluate import Predictor, answered, score
 from selftrain.experiment import Watched, train
+from selftrain.grid import REFERENCES, Grid, Group
 from selftrain.loop import Round
 from selftrain.machine import Machine, unheard
 from selftrain.method import Method, digest
@@ -45,79 +43,13 @@ from selftrain.metrics import accuracy, reliability
 from selftrain.recipes import with_all_labels
 from selftrain.rehearse import rehearse
 from selftrain.report import line_of
-from selftrain.results import Bin, Result, Shots
+from selftrain.results import Bin, Result
 from selftrain.runs import read_manifest
 from selftrain.shared import Shared
-from selftrain.task import Task
+from selftrain.task import Task, find
 
 CELLS = "cells.jsonl"
 SAMPLE = 128  # rows on which the speed of a backbone is measured
-SEEDS = (12, 21, 42, 87, 100)
-Reference = Callable[[Task, Backbone, Sequence[Labeled], Sequence[Labeled]], Predictor]
-"""Made of a task, a backbone, labelled rows, and the rows that are scored."""
-REFERENCES: dict[str, Reference] = {
-    "majority": lambda task, _backbone, _gold, held: Majority(task, held),
-    "frozen-lr": lambda task, backbone, gold, _held: FrozenLogistic(task, backbone, gold),
-    "frozen-lr-apart": lambda task, backbone, gold, _held: FrozenLogistic(
-        task, backbone, gold, apart=True
-    ),
-}
-"""What keeps everyone honest. The majority class is that of the scored rows, a floor that no row of
-labels a class could tell; two sentences encoded apart are for pairs alone."""
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """What is to be compared."""
-
-    methods: Mapping[str, Method]
-    """By the name each has in the comparison; no reference's."""
-    tasks: tuple[str, ...]
-    backbones: tuple[str, ...] = ("minilm",)
-    seeds: tuple[int, ...] = SEEDS
-    shots: tuple[Shots, ...] = (16,)
-    references: tuple[str, ...] = tuple(REFERENCES)
-    preset: str = "laptop"
-    on: Literal["test", "design"] = "test"
-    rows: int | None = 2000
-    """The most rows that are scored; None: all."""
-
-    def __post_init__(self) -> None:
-        for name in self.methods:
-            fine = bool(slug(name)) and name not in REFERENCES
-            expected = "letters, and no name of a reference"
-            require(fine, "the name of a method", name, expected, "give the method another name")
-        if self.rows is not None:
-            require(self.rows >= 1, "rows", self.rows, "1 or more", "--rows 1000")
-        for name in self.references:
-            if name not in REFERENCES:
-                raise ConfigError(
-                    f"there is no reference `{name}`", f"one of: {', '.join(REFERENCES)}"
-                )
-
-    def groups(self) -> Iterator[Group]:
-        """The cells that share rows, backbone and seed, together: they may share a teacher too."""
-        for backbone in self.backbones:
-            for task in self.tasks:
-                for shots in self.shots:
-                    for seed in self.seeds:
-                        yield Group(task, backbone, shots, seed)
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """A task, a backbone, and the labelled rows of one seed."""
-
-    task: str
-    backbone: str
-    shots: Shots
-    seed: int
-
-    @property
-    def place(self) -> Path:
-        """Where its runs lie, below the folder of runs."""
-        shots = self.shots if self.shots == "full" else f"{self.shots}-shot"
-        return Path(slug(self.task)) / slug(self.backbone) / str(shots) / f"seed-{self.seed}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +88,7 @@ class Bench:
         found = results.read(path) if path.exists() else []
         for task in {result.task for result in found if result.data} & {*self.grid.tasks}:
             here = {result.data for result in found if result.task == task and result.data}
-            if here != {tasksets.fingerprint(self.data, task_of(task))}:
+            if here != {tasksets.fingerprint(self.data, find(task))}:
                 raise other_cells(path, f"the rows of `{task}`")
         return found
 
@@ -174,22 +106,9 @@ class Bench:
         return [
             (group, name)
             for group in self.grid.groups()
-            for name in self.names(group)
+            for name in self.grid.names(group)
             if self.key(group, name) not in done
         ]
-
-    def names(self, group: Group) -> list[str]:
-        """Who competes in a group: what cannot be is left out."""
-        pair = task_of(group.task).pair
-        few = group.shots != "full"
-        references = [name for name in self.grid.references if pair or name != "frozen-lr-apart"]
-        methods = [
-            name
-            for name, method in self.grid.methods.items()
-            if (few or not (method.rounds or method.adapt))
-            and not ((method.prompts or method.adapt) and group.backbone == "minilm")
-        ]
-        return [*references, *methods]
 
     def key(self, group: Group, name: str) -> results.Key:
         """What the line of a cell is found by."""
@@ -283,7 +202,7 @@ class Bench:
             if name in self.grid.methods:
                 counted.add(self.key(group, name).twin)
             if group.task not in tasks:
-                rows = tasksets.Taskset.read(self.data, task_of(group.task))
+                rows = tasksets.Taskset.read(self.data, find(group.task))
                 tasks[group.task] = rows, len(self.scored(rows))
             rows, held = tasks[group.task]
             if group.backbone not in backbones:
@@ -324,7 +243,7 @@ class Bench:
 
     def ground(self, group: Group, backbone: Backbone) -> Ground:
         """What the cells of a group stand on."""
-        rows = tasksets.Taskset.read(self.data, task_of(group.task))
+        rows = tasksets.Taskset.read(self.data, find(group.task))
         notes = Notes()
         split, held = rows.split(group.shots, group.seed, notes), self.scored(rows)
         for text, times in notes:
@@ -419,7 +338,7 @@ class Bench:
             calibration_error=found["calibration_error"],
             bins=tuple(Bin(*each) for each in reliability(p, gold)),
             also_in_train=ground.also_in_train,
-            data=tasksets.fingerprint(self.data, task_of(group.task)),
+            data=tasksets.fingerprint(self.data, find(group.task)),
             weights=ground.backbone.sha256,
             version=version("selftrain"),
             commit=commit(),
@@ -432,13 +351,6 @@ def other_cells(path: Path, what: str) -> RunError:
         f"{path} was computed when {what} were not what they are now",
         "another folder for what is computed now: -o FOLDER",
     )
-
-
-def task_of(name: str) -> Task:
-    """A task by its name; a folder has the same name."""
-    from selftrain.task import find
-
-    return find(name)
 
 
 def tuned(rounds: Sequence[Round]) -> tuple[int, ...]:

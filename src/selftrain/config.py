@@ -1,4 +1,4 @@
-"""One TOML file for everything a run decides; flags of the command line go before it.
+"""One TOML file for everything a run decides; flags of the command line override it.
 
 backbone = "minilm"          # and revision, for one from the hub
 preset = "laptop"
@@ -27,7 +27,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from selftrain.errors import ConfigError
+from typing_extensions import TypedDict
+
+from selftrain.errors import ConfigError, first_problem
 from selftrain.files import closest, read_tables
 
 if TYPE_CHECKING:
@@ -55,7 +57,25 @@ SPOKEN = {
 """What a kind is called, and how it is written."""
 COLUMNS = ("text", "pair", "label", "id")
 
+TASKS = ("sst2", "agnews")
+"""Of a grid that names none."""
+
 Plain = Mapping[str, Any]
+
+
+class Asked(TypedDict, total=False):
+    """What a grid file may hold."""
+
+    methods: list[str]
+    tasks: list[str]
+    backbones: list[str]
+    seeds: list[int]
+    shots: list[int | str]
+    references: list[str]
+    preset: str
+    rounds: int
+    rows: int
+    variant: list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +118,25 @@ def read(path: Path | None) -> Config:
         if not isinstance(value, str):
             raise ConfigError(f"{path}: `columns.{name}` is {value!r}", f'{name} = "COLUMN"')
     return Config(**table)
+
+
+def read_grid(path: Path | None) -> Asked:
+    """The entries of a grid file, each checked for name and kind."""
+    if path is None:
+        return Asked()
+    from pydantic import TypeAdapter, ValidationError
+
+    table = read_toml(path, "--grid", hint='methods = ["head-ft"]')
+    for name in table:
+        check_name(name, Asked.__annotations__, str(path))
+    try:
+        return TypeAdapter(Asked).validate_python(table, strict=True)
+    except ValidationError as error:
+        wrong = first_problem(error)
+        raise ConfigError(
+            f"{path}: `{wrong.place}` is {wrong.found!r}: {wrong.told.lower()}",
+            'tasks = ["sst2", "agnews"]',
+        ) from None
 
 
 def read_toml(path: Path, flag: str, *, hint: str) -> dict[str, Any]:

@@ -30,15 +30,17 @@ from filelock import FileLock, Timeout
 
 from selftrain import tasksets
 from selftrain.backbone import load
-from selftrain.bench import SEEDS, Bench, Grid, task_of
+from selftrain.bench import Bench
 from selftrain.disk import replacing
 from selftrain.errors import ConfigError, DataError, RunError, TrainingError, require
+from selftrain.grid import SEEDS, Grid
 from selftrain.machine import Machine, unheard
 from selftrain.method import Method, digest, to_plain
 from selftrain.metrics import spread
 from selftrain.results import Result
 from selftrain.seeds import child
 from selftrain.space import Space, Value, changed, check_space
+from selftrain.task import find
 from selftrain.workers import HISTORY, brought, count, experimental, freed, heard, opened, take_up
 
 if TYPE_CHECKING:
@@ -120,7 +122,7 @@ class Sweep:
         check_space(self.space, self.method)
         one = self.bench(self.method, self.out)
         for group in one.grid.groups():
-            if not one.names(group):
+            if not one.grid.names(group):
                 raise ConfigError(
                     f"method `{self.method.name}` cannot use backbone `{self.backbone}`",
                     "--backbone minilm-mlm",
@@ -129,7 +131,7 @@ class Sweep:
     def check_rows(self) -> None:
         """Raise for a task without design rows, before anything is trained."""
         for name in self.tasks:
-            rows = tasksets.Taskset.read(self.data, task_of(name))
+            rows = tasksets.Taskset.read(self.data, find(name))
             if not rows.design:
                 raise DataError(
                     f"task `{name}` has {len(rows.rows)} train rows; a sweep needs "
@@ -175,7 +177,7 @@ class Sweep:
     @property
     def ground(self) -> str:
         """A hash of the rows and the weights: others by the same names are another question."""
-        rows = [tasksets.fingerprint(self.data, task_of(task)) for task in self.tasks]
+        rows = [tasksets.fingerprint(self.data, find(task)) for task in self.tasks]
         return _short([rows, _weights(self.backbone)])
 
     def run(self, trials: int) -> Iterator[Tried]:

@@ -20,8 +20,9 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from selftrain.bench import Bench, Group
+from selftrain.bench import Bench
 from selftrain.errors import ConfigError, SelftrainError
+from selftrain.grid import Group
 from selftrain.machine import silent, unheard
 from selftrain.method import digest
 from selftrain.results import Result

@@ -11,7 +11,6 @@ import typer
 from selftrain.cli import options
 from selftrain.cli.answer import check_fits
 from selftrain.cli.talk import Watch, show, show_json, warn
-from selftrain.errors import ConfigError
 
 if TYPE_CHECKING:
     from selftrain.truth import Truth
@@ -32,9 +31,7 @@ def audit(
     label: options.LabelColumn = None,
     id_: options.IdColumn = None,
     as_json: options.Json = False,
-    as_markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print Markdown instead of a table.")
-    ] = False,
+    as_markdown: options.Markdown = False,
 ) -> None:
     """Tell how right the pseudo labels of each round were.
 
@@ -45,8 +42,7 @@ def audit(
     """
     from selftrain.data import Columns, Notes, read_labelled
 
-    if as_json and as_markdown:
-        raise ConfigError("--json and --markdown are both given; expected one", "leave one out")
+    options.check_one(as_json, as_markdown)
     notes = Notes()
     with Watch() as watch:
         with watch.busy("reading"):

@@ -6,38 +6,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typing_extensions import TypedDict
 
+from selftrain import config as configs
 from selftrain.cli import inputs, options
 from selftrain.cli.fit import resumable
 from selftrain.cli.inputs import seeds_of
 from selftrain.cli.talk import Watch, say, show_json
-from selftrain.errors import ConfigError, first_problem
+from selftrain.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-    from selftrain.bench import Bench, Grid
+    from selftrain.bench import Bench
+    from selftrain.grid import Grid
     from selftrain.results import Result
 
 WORKERS = "Many workers"
 HUB = "hub"
-TASKS = ("sst2", "agnews")
-
-
-class Asked(TypedDict, total=False):
-    """What a grid file may hold."""
-
-    methods: list[str]
-    tasks: list[str]
-    backbones: list[str]
-    seeds: list[int]
-    shots: list[int | str]
-    references: list[str]
-    preset: str
-    rounds: int
-    rows: int
-    variant: list[dict[str, Any]]
 
 
 def bench(
@@ -52,7 +37,7 @@ def bench(
     ] = Path("runs/bench"),
     grid: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A TOML file for all of this; flags go before it."),
+        typer.Option(metavar="FILE", help="A TOML file for all of this; flags override it."),
     ] = None,
     method: Annotated[
         list[str] | None,
@@ -81,9 +66,7 @@ def bench(
     rounds: Annotated[
         int | None, typer.Option(metavar="N", help="At most so many, of every method.")
     ] = None,
-    on_rows: Annotated[
-        str, typer.Option("--on", help="The rows scored at the end: test or design.")
-    ] = "test",
+    on_rows: options.OnRows = "test",
     rows: Annotated[
         int | None, typer.Option(metavar="N", help="At most so many test rows (2000).")
     ] = None,
@@ -104,7 +87,11 @@ def bench(
     ] = None,
     study: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Of the grid in that storage.", rich_help_panel=WORKERS),
+        typer.Option(
+            metavar="NAME",
+            help="Its name there; else the grid's.",
+            rich_help_panel=WORKERS,
+        ),
     ] = None,
     ray: Annotated[
         str | None,
@@ -139,17 +126,17 @@ def bench(
     }
     here = {"device": device, "threads": threads, "cache": cache, "cache_mb": cache_mb}
     asked: dict[str, Any] = {
-        **read_grid(grid),
+        **configs.read_grid(grid),
         **{key: value for key, value in flags.items() if value is not None},
     }
     if data != Path(HUB):
-        inputs.check_tasks(data, asked.get("tasks", TASKS), instead=f", or the word {HUB}")
+        inputs.check_tasks(data, asked.get("tasks", configs.TASKS), instead=f", or the word {HUB}")
     with Watch() as watch:
         with watch.busy("loading"):
             from selftrain.bench import Bench
-            from selftrain.config import Config
+            from selftrain.grid import grid_of
 
-            machine = inputs.machine_of(Config().over(here), watch)
+            machine = inputs.machine_of(configs.Config().over(here), watch)
             chosen = grid_of(asked, on_rows)
         if data == Path(HUB):
             with watch.busy("fetching"):
@@ -193,94 +180,20 @@ def computed(
 
 def fetched(grid: Grid, out: Path) -> Path:
     """A folder with the rows of every task, as the hub has them."""
-    from selftrain.bench import task_of
     from selftrain.hub import fetch
-
-    for name in grid.tasks:
-        fetch(task_of(name), out / "data")
-    return out / "data"
-
-
-def read_grid(path: Path | None) -> Asked:
-    """The file's entries, each checked for name and kind."""
-    if path is None:
-        return Asked()
-    from pydantic import TypeAdapter, ValidationError
-
-    from selftrain.config import check_name, read_toml
-
-    table = read_toml(path, "--grid", hint='methods = ["head-ft"]')
-    for name in table:
-        check_name(name, Asked.__annotations__, str(path))
-    try:
-        return TypeAdapter(Asked).validate_python(table, strict=True)
-    except ValidationError as error:
-        wrong = first_problem(error)
-        raise ConfigError(
-            f"{path}: `{wrong.place}` is {wrong.found!r}: {wrong.told.lower()}",
-            'tasks = ["sst2", "agnews"]',
-        ) from None
-
-
-def grid_of(asked: Mapping[str, Any], on_rows: str) -> Grid:
-    """What is to be compared, from plain entries."""
-    from dataclasses import replace
-
-    from selftrain.bench import SEEDS, Grid
-    from selftrain.config import method_of
-    from selftrain.recipes import DEFAULT, recipe
     from selftrain.task import find
 
-    if on_rows not in ("test", "design"):
-        raise ConfigError(f"--on is {on_rows!r}; expected test or design", "--on design")
-    preset = asked.get("preset", "laptop")
-    chosen = {name: recipe(name, preset) for name in asked.get("methods", [DEFAULT])}
-    for variant in asked.get("variant", []):
-        label = variant.get("as")
-        if not isinstance(label, str) or "name" not in variant:
-            raise ConfigError(
-                "a variant needs the name of a recipe and one of its own",
-                'name = "upet-head-adapter", as = "upet-head-adapter-alpha-0.2-rank-topk"',
-            )
-        if label in chosen:
-            raise ConfigError(f"two methods are called `{label}`", 'as = "a name of its own"')
-        changes = {key: value for key, value in variant.items() if key != "as"}
-        chosen[label] = replace(method_of(changes, preset), name=label)
-    if "rounds" in asked:
-        chosen = {
-            name: replace(method, rounds=min(method.rounds, asked["rounds"]))
-            for name, method in chosen.items()
-        }
-    tasks = tuple(asked.get("tasks", TASKS))
-    for name in tasks:
-        find(name)
-    more = {"references": tuple(asked["references"])} if "references" in asked else {}
-    return Grid(
-        methods=chosen,
-        tasks=tasks,
-        backbones=tuple(asked.get("backbones", ["minilm"])),
-        seeds=tuple(asked.get("seeds", SEEDS)),
-        shots=tuple(shots_of(each) for each in asked.get("shots", [16])),
-        preset=preset,
-        on="test" if on_rows == "test" else "design",
-        rows=asked.get("rows", 2000),
-        **more,
-    )
-
-
-def shots_of(given: object) -> Any:
-    """Labels a class: a number, or all there are."""
-    if given == "full":
-        return given
-    if str(given).isdigit() and int(str(given)):
-        return int(str(given))
-    raise ConfigError(f"shots is {given!r}; expected a number above 0, or full", "--shots 16")
+    for name in grid.tasks:
+        fetch(find(name), out / "data")
+    return out / "data"
 
 
 def estimate(made: Bench) -> str:
     """How many cells are to do, and about how long they take on this machine."""
     missing = made.missing()
-    cells = f"{len(missing)} of {sum(len(made.names(g)) for g in made.grid.groups())} cells to do"
+    cells = (
+        f"{len(missing)} of {sum(len(made.grid.names(g)) for g in made.grid.groups())} cells to do"
+    )
     if not missing:
         return cells
     return f"{cells}: {spoken(made.seconds())} on this machine, as far as can be told"

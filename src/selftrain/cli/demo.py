@@ -10,7 +10,6 @@ import typer
 from selftrain.cli import inputs, options
 from selftrain.cli.fit import resumable
 from selftrain.cli.talk import Watch, say, show, show_json, warn
-from selftrain.errors import require
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,9 +32,7 @@ def demo(
             metavar="FILE", help="Your own labelled file, or the archive, instead of fetching."
         ),
     ] = None,
-    on_rows: Annotated[
-        str, typer.Option("--on", help="The rows scored at the end: test or design.")
-    ] = "test",
+    on_rows: options.OnRows = "test",
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where run folders go.")
     ] = Path("runs/demo"),
@@ -48,9 +45,7 @@ def demo(
     cache: options.Cache = None,
     cache_mb: options.CacheMb = None,
     as_json: options.Json = False,
-    as_markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print Markdown instead of a table.")
-    ] = False,
+    as_markdown: options.Markdown = False,
 ) -> None:
     """See it work: 16 labels a class, a pool of sentences, an honest closing table.
 
@@ -60,7 +55,6 @@ def demo(
     from selftrain.data import Columns, Notes
     from selftrain.demo import rows_of
 
-    require(on_rows in ("test", "design"), "--on", on_rows, "test or design", "--on test")
     notes = Notes()
     flags = {
         "backbone": backbone,
@@ -71,6 +65,7 @@ def demo(
         "cache": cache,
         "cache_mb": cache_mb,
     }
+    options.check_one(as_json, as_markdown)
     settings = configs.read(config).over(flags)
     numbers = [settings.seed] if seeds is None else inputs.seeds_of(seeds)
     with Watch() as watch:

@@ -49,14 +49,14 @@ OnBackbone = Annotated[
     typer.Option(
         "--backbone",
         metavar="NAME",
-        help="Where there are cells of several.",
+        help="Needed where cells are of several.",
         rich_help_panel=CELLS,
     ),
 ]
 PresetName = Annotated[
     str | None,
     typer.Option(
-        "--preset", metavar="NAME", help="Where there are cells of several.", rich_help_panel=CELLS
+        "--preset", metavar="NAME", help="Needed where cells are of several.", rich_help_panel=CELLS
     ),
 ]
 Recipes = Annotated[

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
+
+from selftrain.errors import ConfigError
 
 DATA, METHOD, PROMPT, MACHINE = "Data", "Method", "Prompt methods", "Machine"
 """The groups of a help page."""
 
 RunFolder = Annotated[Path, typer.Argument(help="A run folder, as `selftrain fit` writes it.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Markdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown instead of a table.")]
+OnRows = Annotated[
+    Literal["test", "design"], typer.Option("--on", help="The rows scored at the end.")
+]
 
 TextColumn = Annotated[
     str | None,
@@ -65,7 +71,7 @@ ConfigFile = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="A TOML file for all of this; flags go before it.",
+        help="A TOML file for all of this; flags override it.",
         rich_help_panel=METHOD,
     ),
 ]
@@ -100,7 +106,7 @@ Cache = Annotated[
     str | None,
     typer.Option(
         metavar="FOLDER",
-        help="For what is computed once, while it runs; else the run folder.",
+        help="For states of frozen layers while it runs; else the run folder.",
         rich_help_panel=MACHINE,
     ),
 ]
@@ -110,3 +116,9 @@ CacheMb = Annotated[
         metavar="N", help="The most megabytes of that (4096); 0: none.", rich_help_panel=MACHINE
     ),
 ]
+
+
+def check_one(as_json: bool, as_markdown: bool) -> None:
+    """Raise where two formats are asked for: one would be passed over in silence."""
+    if as_json and as_markdown:
+        raise ConfigError("--json and --markdown are both given; expected one", "leave one out")

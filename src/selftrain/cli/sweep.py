@@ -94,8 +94,8 @@ def sweep(
     inputs.check_tasks(data, named)
     with Watch() as watch:
         with watch.busy("loading"):
-            from selftrain.bench import SEEDS
             from selftrain.config import Config, backbone_for
+            from selftrain.grid import SEEDS
             from selftrain.recipes import DEFAULT, recipe
             from selftrain.space import paper_space, read_space
             from selftrain.sweep import Sweep

@@ -29,6 +29,7 @@ CELLS, OUTPUT = "Cells", "Output"
 
 
 def table(
+    context: typer.Context,
     kind: Annotated[Kind, typer.Argument(help="Which table.")],
     cells: Annotated[
         Path | None,
@@ -51,7 +52,7 @@ def table(
     preset: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Where there are cells of several.", rich_help_panel=CELLS
+            metavar="NAME", help="Needed where cells are of several.", rich_help_panel=CELLS
         ),
     ] = None,
     recipe: Annotated[
@@ -104,12 +105,13 @@ def table(
 
     selftrain table data --data folder
     """
-    written = (
-        "json" if as_json else format_of(form, out)
-    )  # what cannot be written is said before anything is read
+    check_read(context, kind)
+    written = format_of(form, out, as_json=as_json)  # said before anything is read
     require(shots >= 1, "--shots", shots, "1 or more", "--shots 16")
     numbers = tuple(seeds_of(seeds)) if seeds is not None else ()
-    check_compare(kind, compare)
+    if compare is not None:
+        two, hint = compare[0] != compare[1], "--compare upet-head-adapter head-st"
+        require(two, "--compare", " ".join(compare), "two methods", hint)
     if kind == "data":
         sheets = [data_sheet(data)]
     elif kind == "grid":
@@ -145,21 +147,26 @@ def table(
         write(sheets, written, out)
 
 
-def check_compare(kind: Kind, compare: tuple[str, str] | None) -> None:
-    """Raise for a comparison that a table would pass over in silence, or that is none."""
-    if compare is None:
-        return
-    if kind not in COMPARING:
-        raise ConfigError(
-            f"table {kind} compares nothing", f"--compare is for one of: {', '.join(COMPARING)}"
-        )
-    two = compare[0] != compare[1]
-    hint = "--compare upet-head-adapter head-st"
-    require(two, "--compare", " ".join(compare), "two methods", hint)
+def check_read(context: typer.Context, kind: Kind) -> None:
+    """Raise for a flag that this table would pass over in silence."""
+    every = {each.name for each in context.command.params}
+    own = {"data": {"data"}, "grid": {"sweep"}}
+    others = every - {"data", "sweep"} - ({"compare"} if kind not in COMPARING else set())
+    read = {"kind", "form", "out", "as_json"} | own.get(kind, others)
+    for each in context.command.params:
+        source = context.get_parameter_source(each.name or "")
+        if source is not None and source.name == "COMMANDLINE" and each.name not in read:
+            named = each.opts[0] if each.opts[0].startswith("-") else "CELLS"
+            raise ConfigError(f"table {kind} does not read {named}", f"leave out {named}")
 
 
-def format_of(form: Format | None, out: Path | None) -> str:
+def format_of(form: Format | None, out: Path | None, *, as_json: bool = False) -> str:
     """The format asked for, else that of the file's name, else a table for the terminal."""
+    if as_json:
+        alone = form is None and (out is None or out.suffix.lower() not in ENDINGS)
+        if not alone:
+            raise ConfigError("--json is a format, and another is asked for", "leave one out")
+        return "json"
     if out is None:
         return form or "text"
     found = form or ENDINGS.get(out.suffix.lower())

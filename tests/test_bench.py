@@ -163,6 +163,22 @@ def test_a_teacher_that_methods_share_is_scored_once(made, monkeypatch):
     assert [result.by_round for result in alone.run()] == [st.by_round]
 
 
+def test_a_task_file_of_ones_own_is_called_by_its_name(made, data, tmp_path):
+    path = tmp_path / "files" / "mine.toml"
+    path.parent.mkdir()
+    path.write_text('name = "letters"\nlabels = ["negative", "positive"]\n', "utf-8")
+    (data / "sst2").rename(data / "letters")
+    found = list(made(methods={"ft": FT}, tasks=(str(path),)).run())
+    assert {result.task for result in found} == {"letters"}
+    assert [each.name for each in (made().out / "runs").iterdir()] == ["letters"]
+    assert "files" not in (made().out / "cells.jsonl").read_text("utf-8")
+    assert not list(made(methods={"ft": FT}, tasks=(str(path),)).run())
+    with (data / "letters" / "test.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"text": "one more", "label": "positive"}\n')
+    with pytest.raises(RunError, match="the rows of `letters`"):
+        made(methods={"ft": FT}, tasks=(str(path),)).written()
+
+
 def test_a_cell_that_says_nothing_of_its_rows_counts(made):
     (first, second) = made(seeds=(12,), methods={}).run()
     for result in (first, second):
@@ -524,6 +540,7 @@ def test_a_dry_run_says_the_cost_and_writes_nothing(data, tmp_path, tiny_folder)
     [
         ("--method uts", "there is no method `uts`"),
         ("--task sst3", "task `sst3` is neither known nor a file"),
+        ("--task sst2", "two tasks are called `sst2`"),
         ("--shots none", "shots is 'none'"),
         ("--seeds a", "--seeds is 'a'"),
         ("--preset huge", "there is no preset `huge`"),

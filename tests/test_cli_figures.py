@@ -129,6 +129,7 @@ def test_each_run_sees_the_same_rows_whatever_their_order(command, run, tmp_path
     first, second = json.loads(one.out), json.loads(two.out)
     assert first == second
     assert len(first) == 12
+    assert {row["run"] for row in first} == {run.name}  # and nothing of where it lies
     assert [row["id"] for row in first[:6]] == [row["id"] for row in first[6:]]
     assert [row["x"] for row in first[:6]] == [row["x"] for row in first[6:]]
     words = " ".join(texts_of(svg))

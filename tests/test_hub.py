@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import huggingface_hub
 import pyarrow
 import pyarrow.parquet
@@ -13,7 +11,7 @@ from command import selftrain as command
 from command import sentences
 from selftrain import results
 from selftrain.errors import ConfigError, DataError
-from selftrain.hub import SOURCES, fetch
+from selftrain.hub import fetch, source
 from selftrain.task import find, known
 from selftrain.tasksets import Taskset
 
@@ -50,13 +48,13 @@ def test_rows_get_our_names_and_labels(shop, tmp_path):
     ]
     files["mrpc/test-00000-of-00001.parquet"] = []
     task = find("mrpc")
-    fetch(task, tmp_path / "data")
+    fetch("mrpc", tmp_path / "data")
     cut = Taskset.read(tmp_path / "data", task)
     told = {(row.example.text, row.example.pair, row.label) for row in cut.rows}
     assert told == {("a", "b", "equivalent"), ("c", "d", "not_equivalent")}
     assert [row.example.text for row in cut.test()] == ["g"]
     assert len(fetched) == 3
-    fetch(task, tmp_path / "data")
+    fetch("mrpc", tmp_path / "data")
     assert len(fetched) == 3
 
 
@@ -80,13 +78,13 @@ def test_a_strange_label_is_named_and_leaves_no_file(shop, tmp_path, label):
     files, _ = shop
     files["sst2/train-00000-of-00001.parquet"] = [{"sentence": "a", "label": label}]
     with pytest.raises(DataError, match="label"):
-        fetch(find("sst2"), tmp_path / "data")
-    assert not list(Path(tmp_path / "data" / "sst2").iterdir())
+        fetch("sst2", tmp_path / "data")
+    assert [path.name for path in (tmp_path / "data" / "sst2").iterdir()] == ["hub.json"]
 
 
 def test_a_split_that_is_not_there_is_named(shop, tmp_path):
     with pytest.raises(DataError, match=r"has no sst2/train-\*\.parquet"):
-        fetch(find("sst2"), tmp_path / "data")
+        fetch("sst2", tmp_path / "data")
 
 
 def test_a_hub_out_of_reach_is_one_line_and_a_hint(tmp_path, monkeypatch):
@@ -95,17 +93,82 @@ def test_a_hub_out_of_reach_is_one_line_and_a_hint(tmp_path, monkeypatch):
 
     monkeypatch.setattr(huggingface_hub, "list_repo_files", refuse)
     with pytest.raises(DataError, match=r"no network$") as caught:
-        fetch(find("rte"), tmp_path)
+        fetch("rte", tmp_path)
     assert "give a folder" in caught.value.hint
 
 
-def test_a_task_of_ones_own_has_no_place_there(tmp_path):
-    task = find("sst2").changed({"name": "mine"})
-    with pytest.raises(ConfigError, match="no known place"):
-        fetch(task, tmp_path)
+MINE = """name = "mine"
+labels = ["spam", "ham"]
+"""
+PLACE = """
+[hub]
+repository = "someone/letters"
+texts = ["body"]
+label = "kind"
+test = "held_out"
+revision = "v2"
+"""
+
+
+@pytest.fixture
+def mine(tmp_path):
+    """Writes a task file of one's own and gives its name."""
+
+    def write(hub: str) -> str:
+        path = tmp_path / "mine.toml"
+        path.write_text(MINE + hub, "utf-8")
+        return str(path)
+
+    return write
+
+
+def test_a_task_of_ones_own_may_say_where_its_rows_are(shop, mine, tmp_path, monkeypatch):
+    files, fetched = shop
+    files["train.parquet"] = [{"body": "a", "kind": "ham"}, {"body": "b", "kind": "spam"}]
+    files["held_out-00000-of-00001.parquet"] = [{"body": "c", "kind": "spam"}]
+    files["train_more-00000-of-00001.parquet"] = [{"body": "x", "kind": "ham"}]
+    asked: list[dict] = []
+
+    def listed(**where):
+        asked.append(where)
+        return list(files)
+
+    monkeypatch.setattr(huggingface_hub, "list_repo_files", listed)
+    name = mine(PLACE)
+    assert fetch(name, tmp_path / "data") == tmp_path / "data" / "mine"
+    cut = Taskset.read(tmp_path / "data", find(name))
+    assert {(row.example.text, row.label) for row in cut.rows} == {("a", "ham"), ("b", "spam")}
+    assert [row.example.text for row in cut.test()] == ["c"]
+    assert fetched == ["train.parquet", "held_out-00000-of-00001.parquet"]
+    assert [(each["repo_id"], each["revision"]) for each in asked] == [
+        ("someone/letters", "v2")
+    ] * 2
+    with pytest.raises(DataError, match="rows of another place"):
+        fetch(mine(PLACE.replace("v2", "v3")), tmp_path / "data")
+
+
+def test_where_rows_are_changes_nothing_of_a_task(mine):
+    assert find(mine("")) == find(mine(PLACE))
+
+
+@pytest.mark.parametrize(
+    ("hub", "problem"),
+    [
+        ("", "has no table `hub`"),
+        ("hub = 3\n", "`hub`: hub: "),
+        ('[hub]\ntexts = ["body"]\n', "`hub`: repository: field required"),
+        ("[hub]\nrepository = 'a/b'\ntexts = []\n", "`hub`: texts: "),
+        ("[hub]\nrepository = 'a/b'\ntexts = ['x']\nspilt = 'test'\n", "unknown key `spilt`"),
+        ("[hub]\nrepository = 'a/b'\ntexts = ['x', 'y']\n", "names 2 columns of texts"),
+    ],
+)
+def test_what_is_wrong_with_a_place_is_named(shop, mine, tmp_path, hub, problem):
+    with pytest.raises(ConfigError, match=problem) as caught:
+        fetch(mine(hub), tmp_path / "data")
+    assert caught.value.hint
+    assert not (tmp_path / "data").exists()
 
 
 def test_all_seven_tasks_have_a_place():
-    assert sorted(SOURCES) == known()
-    for name, source in SOURCES.items():
-        assert len(source.texts) == 1 + find(name).pair
+    for name in known():
+        assert source(name).repository

@@ -86,10 +86,10 @@ class Bench:
         """The cells that have a line; an error where one is of other rows than those given."""
         path = self.out / CELLS
         found = results.read(path) if path.exists() else []
-        for task in {result.task for result in found if result.data} & {*self.grid.tasks}:
-            here = {result.data for result in found if result.task == task and result.data}
-            if here != {tasksets.fingerprint(self.data, find(task))}:
-                raise other_cells(path, f"the rows of `{task}`")
+        for task in map(find, self.grid.tasks):
+            here = {result.data for result in found if result.task == task.name and result.data}
+            if here and here != {tasksets.fingerprint(self.data, task)}:
+                raise other_cells(path, f"the rows of `{task.name}`")
         return found
 
     def load(self, name: str) -> Backbone:
@@ -113,7 +113,7 @@ class Bench:
     def key(self, group: Group, name: str) -> results.Key:
         """What the line of a cell is found by."""
         return results.Key(
-            task=group.task,
+            task=group.named,
             method=name,
             recipe=self.recipe(group, name),
             preset="" if name in REFERENCES else self.grid.preset,
@@ -173,7 +173,7 @@ class Bench:
                 continue
             except (ConfigError, DataError, ModelError, RunError, TrainingError) as error:
                 self.say(f"{group.place / slug(name)} failed: {error.message}")
-                failed.append((f"{name} on {group.task}", error))
+                failed.append((f"{name} on {group.named}", error))
                 continue
             results.append(self.out / CELLS, result)
             if result.run:
@@ -322,7 +322,7 @@ class Bench:
         p, gold = answered(Watched(model, self.on), ground.held)
         found = score(p, gold, model.labels)
         return Result(
-            task=group.task,
+            task=ground.task.name,
             method=name,
             recipe=self.recipe(group, name),
             preset=self.grid.preset,
@@ -338,7 +338,7 @@ class Bench:
             calibration_error=found["calibration_error"],
             bins=tuple(Bin(*each) for each in reliability(p, gold)),
             also_in_train=ground.also_in_train,
-            data=tasksets.fingerprint(self.data, find(group.task)),
+            data=tasksets.fingerprint(self.data, ground.task),
             weights=ground.backbone.sha256,
             version=version("selftrain"),
             commit=commit(),

@@ -89,15 +89,21 @@ class Group:
     """A task, a backbone, and the labelled rows of one seed."""
 
     task: str
+    """As it was asked for: one that is known, or the path of a task file."""
     backbone: str
     shots: Shots
     seed: int
 
     @property
+    def named(self) -> str:
+        """The task's own name, which cells and tables have: no path of a machine."""
+        return find(self.task).name
+
+    @property
     def place(self) -> Path:
         """Where its runs lie, below the folder of runs."""
         shots = self.shots if self.shots == "full" else f"{self.shots}-shot"
-        return Path(slug(self.task)) / slug(self.backbone) / str(shots) / f"seed-{self.seed}"
+        return Path(slug(self.named)) / slug(self.backbone) / str(shots) / f"seed-{self.seed}"
 
 
 def grid_of(asked: Mapping[str, Any], on_rows: Literal["test", "design"]) -> Grid:
@@ -121,8 +127,9 @@ def grid_of(asked: Mapping[str, Any], on_rows: Literal["test", "design"]) -> Gri
             for name, method in chosen.items()
         }
     tasks = tuple(asked.get("tasks", TASKS))
-    for name in tasks:
-        find(name)
+    named = [find(name).name for name in tasks]
+    for name in {each for each in named if named.count(each) > 1}:
+        raise ConfigError(f"two tasks are called `{name}`", 'name = "one of its own", in its file')
     more = {"references": tuple(asked["references"])} if "references" in asked else {}
     return Grid(
         methods=chosen,

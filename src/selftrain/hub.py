@@ -1,64 +1,109 @@
-"""The seven tasks by hub name: fetched once as Parquet, written as the folder a comparison reads.
+"""Tasks by hub name: fetched once as Parquet, written as the folder a comparison reads.
 
-No dataset script is run and no library of its own is needed: the files are tables. The hub's sst2
-is GLUE's, with 67,349 phrases in train; the paper's has 6,920 sentences. Development rows serve as
-test rows, as in the paper, because the labels of GLUE's own test rows are not public.
+Where a task's rows are is the table ``hub`` of its file; the seven have one, and a task file of
+one's own may. No dataset script is run and no library of its own is needed: the files are tables.
+The hub's sst2 is GLUE's, with 67,349 phrases in train; the paper's has 6,920 sentences. Development
+rows serve as test rows, as in the paper, because the labels of GLUE's own test rows are not public.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from selftrain.disk import replacing
-from selftrain.errors import ConfigError, DataError
+from selftrain.errors import ConfigError, DataError, first_problem
 from selftrain.files import records
-from selftrain.task import Task
+from selftrain.task import HUB, Task, find, read
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a task's rows are. Labels are numbers there, in the order of the task's own."""
+    """Where a task's rows are. Labels are names there, or numbers in the order of the task's."""
 
     repository: str
-    folder: str
-    texts: tuple[str, ...]
-    test: str = "validation"
+    texts: Annotated[tuple[str, ...], Field(min_length=1, max_length=2)]
+    """The column of the text, or both of a pair."""
+    folder: str = ""
+    """Of the repository, with ``train-*.parquet`` in it."""
+    train: str = "train"
+    test: str = "test"
+    label: str = "label"
+    revision: str | None = None
+    """A commit, a branch or a tag; None: as it is today."""
 
 
 OTHERWISE = "give a folder with train.jsonl and test.jsonl for each task"
-SOURCES = {
-    "sst2": Source("nyu-mll/glue", "sst2", ("sentence",)),
-    "mrpc": Source("nyu-mll/glue", "mrpc", ("sentence1", "sentence2")),
-    "mnli": Source("nyu-mll/glue", "mnli", ("premise", "hypothesis"), "validation_matched"),
-    "qnli": Source("nyu-mll/glue", "qnli", ("question", "sentence")),
-    "rte": Source("nyu-mll/glue", "rte", ("sentence1", "sentence2")),
-    "cb": Source("aps/super_glue", "cb", ("premise", "hypothesis")),
-    "agnews": Source("fancyzhx/ag_news", "data", ("text",), "test"),
-}
+EXAMPLE = '[hub] repository = "fancyzhx/ag_news", folder = "data", texts = ["text"]'
 
 
-def fetch(task: Task, folder: Path) -> Path:
-    """The folder of a task with its train and test rows; nothing is fetched that is there."""
-    source = SOURCES.get(task.name)
-    if source is None:
+def source(name: str) -> Source:
+    """Where the rows of a task are, from the table ``hub`` of its file.
+
+    >>> source("sst2").repository
+    'nyu-mll/glue'
+    """
+    facts, where = read(name)
+    if HUB not in facts:
         raise ConfigError(
-            f"task `{task.name}` has no known place on the hub",
-            f"one of: {', '.join(SOURCES)}; or give a folder of your own",
+            f"{where} has no table `{HUB}` that says where its rows are",
+            f"{EXAMPLE}; or give a folder of your own",
         )
+    known = [each.name for each in fields(Source)]
+    try:
+        place = TypeAdapter(Source).validate_python(facts[HUB])
+    except ValidationError as error:
+        wrong = first_problem(error, HUB)
+        raise ConfigError(
+            f"{where}, `{HUB}`: {wrong.place}: {wrong.told.lower()}", EXAMPLE
+        ) from None
+    strange = [key for key in facts[HUB] if key not in known]
+    if strange:
+        raise ConfigError(
+            f"{where}, `{HUB}` has an unknown key `{strange[0]}`", f"known: {', '.join(known)}"
+        )
+    if len(place.texts) != 1 + find(name).pair:
+        raise ConfigError(
+            f"{where}, `{HUB}` names {len(place.texts)} columns of texts",
+            "one for a text; two for a pair, with pair = true",
+        )
+    return place
+
+
+def fetch(name: str, folder: Path) -> Path:
+    """The folder of a task with its train and test rows; nothing is fetched that is there."""
+    place, task = source(name), find(name)
     here = folder / task.name
-    for part, split in (("train", "train"), ("test", source.test)):
+    _check_same(here, place)
+    for part, split in (("train", place.train), ("test", place.test)):
         path = here / f"{part}.jsonl"
         if path.exists():
             continue
-        here.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as place, place.open("w", encoding="utf-8") as file:
-            for row in rows(task, source, split):
+        with replacing(path) as new, new.open("w", encoding="utf-8") as file:
+            for row in rows(task, place, split):
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
     return here
+
+
+def _check_same(here: Path, place: Source) -> None:
+    """Raise where the rows of another place lie; else say there where they come from."""
+    path = here / "hub.json"
+    told = json.dumps(asdict(place), indent=2) + "\n"
+    if not path.exists():
+        here.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as new:
+            new.write_text(told, "utf-8")
+    elif path.read_bytes() != told.encode():
+        raise DataError(
+            f"{here} holds the rows of another place on the hub",
+            f"remove it, and they are fetched again; {path.name} says where they come from",
+        )
 
 
 def rows(task: Task, source: Source, split: str) -> Iterator[dict[str, str]]:
@@ -67,34 +112,39 @@ def rows(task: Task, source: Source, split: str) -> Iterator[dict[str, str]]:
     place = f"{source.repository}, {split}"
     for path in _download(source, split):
         for number, row in records(path):
-            label = row.get("label")
+            label = row.get(source.label)
             if label == -1:
                 continue
-            if not isinstance(label, int) or not 0 <= label < len(task.labels):
+            if isinstance(label, int) and 0 <= label < len(task.labels):
+                label = task.labels[label]
+            if label not in task.labels:
                 raise DataError(
-                    f"{place}, row {number}: label {label!r}; "
-                    f"expected a number from 0 to {len(task.labels) - 1}",
+                    f"{place}, row {number}: {source.label} is {label!r}; expected a number "
+                    f"from 0 to {len(task.labels) - 1}, or one of: {', '.join(task.labels)}",
                     OTHERWISE,
                 )
             texts = [row.get(column) for column in source.texts]
             if not all(isinstance(text, str) for text in texts):
                 raise DataError(f"{place}, row {number}: a text is missing", OTHERWISE)
-            yield {**dict(zip(names, map(str, texts), strict=True)), "label": task.labels[label]}
+            yield {**dict(zip(names, map(str, texts), strict=True)), "label": label}
 
 
 def _download(source: Source, split: str) -> list[Path]:
     from huggingface_hub import hf_hub_download, list_repo_files
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
-    where: dict[str, Any] = {"repo_id": source.repository, "repo_type": "dataset"}
-    start = f"{source.folder}/{split}-"
+    where: dict[str, Any] = {
+        "repo_id": source.repository,
+        "repo_type": "dataset",
+        "revision": source.revision,
+    }
+    start = f"{source.folder}/{split}" if source.folder else split
+    parts = re.compile(
+        re.escape(start) + r"(-[^/]*)?\.parquet"
+    )  # train.parquet, train-0-of-2.parquet
     try:
-        files = [name for name in list_repo_files(**where) if name.startswith(start)]
-        found = [
-            Path(hf_hub_download(filename=name, **where))
-            for name in sorted(files)
-            if name.endswith(".parquet")
-        ]
+        files = filter(parts.fullmatch, list_repo_files(**where))
+        found = [Path(hf_hub_download(filename=name, **where)) for name in sorted(files)]
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         reason = str(error).strip().splitlines()[0]
         raise DataError(
@@ -102,5 +152,5 @@ def _download(source: Source, split: str) -> list[Path]:
             f"check the network; or {OTHERWISE}",
         ) from None
     if not found:
-        raise DataError(f"`{source.repository}` has no {start}*.parquet", OTHERWISE)
+        raise DataError(f"`{source.repository}` has no {start}-*.parquet", OTHERWISE)
     return found

@@ -14,6 +14,8 @@ from selftrain.files import read_tables
 
 TASKS = Path(__file__).parent / "tasks"
 HINT = "correct the task file, or task.NAME in the config"
+HUB = "hub"
+"""The table of a task file that says where rows are to be had; it changes nothing of the task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,12 @@ def find(name: str | Path) -> Task:
     >>> find("sst2").labels
     ('negative', 'positive')
     """
+    facts, where = read(name)
+    return _parse({key: value for key, value in facts.items() if key != HUB}, where)
+
+
+def read(name: str | Path) -> tuple[dict[str, Any], str]:
+    """What stands in the file of a task, and how to call that file in an error."""
     path = TASKS / f"{name}.toml" if str(name) in known() else Path(str(name))
     hint = f"choose one of {', '.join(known())}, or give a TOML file"
     try:
@@ -100,7 +108,7 @@ def find(name: str | Path) -> Task:
     if not found:
         raise ConfigError(f"task `{name}` is neither known nor a file", hint)
     facts = read_tables(path, unread=hint, wrong='texts stand in quotes: labels = ["no", "yes"]')
-    return _parse(facts, f"task file `{path}`")
+    return facts, f"task file `{path}`"
 
 
 def known() -> list[str]:

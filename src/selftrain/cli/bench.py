@@ -13,6 +13,7 @@ from selftrain.cli.fit import resumable
 from selftrain.cli.inputs import seeds_of
 from selftrain.cli.talk import Watch, say, show_json
 from selftrain.errors import ConfigError
+from selftrain.task import HUB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from selftrain.results import Result
 
 WORKERS = "Many workers"
-HUB = "hub"
 
 
 def bench(
@@ -181,10 +181,9 @@ def computed(
 def fetched(grid: Grid, out: Path) -> Path:
     """A folder with the rows of every task, as the hub has them."""
     from selftrain.hub import fetch
-    from selftrain.task import find
 
     for name in grid.tasks:
-        fetch(find(name), out / "data")
+        fetch(name, out / "data")
     return out / "data"
 
 

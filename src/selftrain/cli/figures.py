@@ -221,7 +221,10 @@ def tsne(
             check_labels(drawn, model.labels, str(test))
             vectors = features(model, drawn, on)
             with watch.busy("laying out"):
-                views.append(view(str(run), name, vectors, gold, seed=manifest.seed, number=last))
+                # Its own name alone: the numbers of a figure are handed on, and where it lies is no
+                # one's business.
+                here = run.resolve().name
+                views.append(view(here, name, vectors, gold, seed=manifest.seed, number=last))
     near = f"{perplexity(len(drawn)):.3g}"
     setting = f"{len(drawn):,} rows of {test.name}; t-SNE by cosine, perplexity {near}"
     uids = tuple(row.example.uid for row in drawn)

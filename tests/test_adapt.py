@@ -10,6 +10,7 @@ import torch
 from by_hand import MACHINE, METHOD, POOL, SPLIT, STUDENT, TASK, same
 from selftrain.adapt import adapt, hide
 from selftrain.classifier import Classifier, build
+from selftrain.data import Example
 from selftrain.errors import ConfigError, ModelError
 from selftrain.loop import self_train
 from selftrain.method import Masked
@@ -28,6 +29,14 @@ def test_masked_words_are_guessed_better_after_reading_the_pool(tiny_backbone):
     assert many < 0.85 * few
 
 
+def test_without_a_word_to_mask_nothing_is_learnt_and_nothing_told(tiny_backbone):
+    model = build(TASK, tiny_backbone("bert"), Full(), reads="head", seed=1)
+    before = {name: tensor.clone() for name, tensor in model.state().items()}
+    nothing = [Example("empty", "")]
+    assert adapt(model, nothing, replace(HOW, batch=1), seed=1, on=MACHINE) is None
+    assert all(torch.equal(before[name], tensor) for name, tensor in model.state().items())
+
+
 def test_the_backbone_and_its_head_stay_as_they_were(tiny_backbone):
     backbone = tiny_backbone("bert")
     parts = {**dict(backbone.encoder.named_parameters()), **dict(backbone.mlm.named_parameters())}
@@ -44,7 +53,7 @@ def test_an_adapted_teacher_is_saved_with_what_it_read(tiny_backbone, tmp_path):
     (only,) = self_train(
         TASK, SPLIT, replace(ALONE, adapt=HOW), backbone=backbone, seed=1, on=MACHINE
     )
-    assert "masked words" in line_of(only, 0)
+    assert f"masked-word loss {only.figures['adapted']:.2f}" in line_of(only, 0)
     only.model.save(tmp_path)
     again = Classifier.load(tmp_path, backbone)
     assert torch.equal(again.read(POOL).logits, only.model.read(POOL).logits)

@@ -235,6 +235,45 @@ def test_a_class_with_fewer_rows_than_asked_for_is_told(made):
     assert f"{place}: class `negative` has fewer than 40 rows: all taken: 39" in said
 
 
+def test_a_student_that_breaks_off_is_no_quiet_copy_of_its_teacher(made):
+    """Its rate is absurd: the teacher's score stands, and the cell and its table say why."""
+    wild = replace(METHOD, rounds=2, student=(replace(STUDENT, rate=1e37),))
+    grid = {"methods": {"upet-head-adapter": wild, "head-ft": FT}, "references": ("majority",)}
+    broken, plain = [cell for cell in made(**grid, seeds=(12,)).run() if cell.method != "majority"]
+    assert (broken.kept, broken.refused, broken.rounds) == (0, (1,), 2)
+    assert (broken.by_round, broken.accuracy) == ((plain.accuracy, None), plain.accuracy)
+    assert (plain.refused, plain.rounds, plain.device) == ((), 0, "cpu")
+    (sheet, *_) = KINDS["main"]([broken, plain], Choice(shots=4))
+    assert any("in 1 of 1 runs, in 1 because training broke off" in note for note in sheet.notes)
+
+
+def test_a_broken_student_has_the_time_of_its_votes_once(made):
+    wild = replace(METHOD, rounds=1, student=(replace(STUDENT, rate=1e37),))
+    (only,) = made(methods={"wild": wild}, seeds=(12,), references=()).run()
+    rounds = made().out / only.run / "rounds"
+    told = [json.loads((rounds / number / "round.json").read_text("utf-8")) for number in "01"]
+    spent = sum(each["figures"]["seconds"] for each in told)
+    assert only.seconds == pytest.approx(spent, abs=0.011)  # it made them itself: two decimals
+
+
+def test_nothing_that_is_trained_depends_on_the_labels_that_are_scored(made, data):
+    """Test rows with their labels turned round: every model and every lesson has the same bits."""
+    grid = {"methods": {"upet": METHOD}, "seeds": (12,), "references": ()}
+    (first,) = made(**grid).run()
+    path = data / "sst2" / "test.jsonl"
+    turned = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    for row in turned:
+        row["label"] = {"positive": "negative", "negative": "positive"}[row["label"]]
+    path.write_text("".join(json.dumps(row) + "\n" for row in turned), "utf-8")
+    (second,) = made("turned", **grid).run()
+    assert second.accuracy == pytest.approx(1 - first.accuracy)
+    one, two = (made(out).out / cell.run for out, cell in (("out", first), ("turned", second)))
+    for name in ("model.safetensors", "model.json", "lesson.parquet"):
+        for number in range(METHOD.rounds + 1):
+            same = f"rounds/{number}/{name}"
+            assert (one / same).read_bytes() == (two / same).read_bytes()
+
+
 def test_the_last_model_is_counted(made):
     (only,) = made(seeds=(12,), references=(), methods={"upet": METHOD}).run()
     teacher, student = only.tuned
@@ -546,6 +585,8 @@ def test_a_dry_run_says_the_cost_and_writes_nothing(data, tmp_path, tiny_folder)
         ("--preset huge", "there is no preset `huge`"),
         ("--preset paper --as-published", "--as-published is a preset of its own"),
         ("--rows 0", "rows is 0"),
+        ("--rounds 0", "rounds is 0"),
+        ("--shots ²", "shots is '²'"),
         ("--grid nowhere.toml", "cannot read nowhere.toml"),
     ],
 )

@@ -27,7 +27,7 @@ def beside(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_a_script_finds_what_it_imports(script: Path) -> None:
-    assert runpy.run_path(str(script), run_name="imported")["__name__"] == "imported"
+    runpy.run_path(str(script), run_name="imported")  # mypy looks at what its functions call
 
 
 def test_the_first_tables_are_what_the_committed_cells_say(

@@ -483,6 +483,15 @@ def test_shots_are_drawn_by_the_seed_of_the_config_too(folder: Path) -> None:
     assert drawn() == drawn(seed=12)
 
 
+@pytest.mark.parametrize(
+    "line", ["demo", "bench folder", "table main cells.jsonl", "figure rounds cells.jsonl -o x.png"]
+)
+def test_rows_that_nobody_scores_are_refused_before_anything_is_read(line: str) -> None:
+    said = selftrain(f"{line} --on dev")
+    assert (said.code, said.out) == (2, "")
+    assert "'dev' is not one of 'test', 'design'" in said.err
+
+
 def test_label_words_may_belong_to_a_label_with_an_equals_sign() -> None:
     assert words_of(["a=b=great", "c=bad"]) == {"a=b": "great", "c": "bad"}
     with pytest.raises(ConfigError, match="expected LABEL=WORD"):

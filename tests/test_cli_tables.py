@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 
 from cells import UPET, cell, seeds
 from selftrain import results
-from selftrain.cli.tables import format_of, table
+from selftrain.cli.tables import READ, Kind, format_of, table
 from selftrain.errors import ConfigError, SelftrainError
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 app.command()(table)
 
 
@@ -116,8 +116,42 @@ def test_a_flag_that_a_table_does_not_read_is_named(cells: Path, tmp_path: Path)
         (("grid", "--compare", UPET, "ust"), "--compare"),
         (("nonbert", cells, "--compare", UPET, "ust"), "--compare"),
         (("speed", cells, "--compare", UPET, "ust"), "--compare"),
+        (("speed", cells, "--paper"), "--paper"),
+        (("speed", cells, "--metric", "f1"), "--metric"),
+        (("nonbert", cells, "--paper"), "--paper"),
+        (("nonbert", cells, "--shots", 32), "--shots"),
+        (("shots", cells, "--shots", 32), "--shots"),
     ):
         assert refused(*words).message == f"table {words[0]} does not read {named}"
+
+
+GIVEN = {
+    "cells": ("cells.jsonl",),
+    "on_rows": ("--on", "design"),
+    "metric": ("--metric", "f1"),
+    "shots": ("--shots", 32),
+    "backbone": ("--backbone", "minilm"),
+    "preset": ("--preset", "laptop"),
+    "recipe": ("--recipe", "abc"),
+    "seeds": ("--seeds", "12"),
+    "rows": ("--rows", 1000),
+    "compare": ("--compare", UPET, "ust"),
+    "data": ("--data", "folder"),
+    "sweep": ("--sweep", "sweep.json"),
+    "paper": ("--paper",),
+}
+
+
+def test_every_flag_is_known_here() -> None:
+    known = {each.name for each in typer.main.get_command(app).params}
+    assert known == GIVEN.keys() | {"kind", "form", "out", "as_json"}
+
+
+@pytest.mark.parametrize("kind", sorted(READ))
+def test_every_flag_that_a_table_does_not_read_is_refused(kind: Kind) -> None:
+    for name in GIVEN.keys() - READ[kind]:
+        named = "CELLS" if name == "cells" else GIVEN[name][0]
+        assert refused(kind, *GIVEN[name]).message == f"table {kind} does not read {named}"
 
 
 def test_two_formats_at_once_are_refused(cells: Path, tmp_path: Path) -> None:

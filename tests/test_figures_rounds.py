@@ -36,6 +36,12 @@ def test_a_round_without_a_model_has_no_point():
     assert last.seeds == 1
 
 
+def test_refused_rounds_are_drawn_and_the_figure_says_so():
+    whole, refused = by_round([CELL]), by_round([replace(CELL, refused=(1,))])
+    assert refused.lines == whole.lines
+    assert refused.setting == f"{whole.setting}; rounds that were refused are drawn too"
+
+
 @given(st.lists(st.lists(st.floats(0, 1), min_size=1, max_size=6), min_size=1, max_size=5))
 def test_no_value_is_invented_and_none_is_lost(runs):
     found = points(runs)

@@ -152,11 +152,6 @@ def test_rows_encoded_in_groups_of_like_length_come_back_in_order(tiny_backbone,
     assert torch.equal(grouped.logits.argmax(1), whole.logits.argmax(1))
 
 
-def test_late_losses_are_means_over_the_last_tenth():
-    assert Trail.late([float(i) for i in range(40)]) == 37.5
-    assert Trail.late([3.0]) == 3.0
-
-
 # ── what moves ───────────────────────────────────────────────────────────────────────────────
 
 LESSON = Lesson(

@@ -66,6 +66,60 @@ def small(method: Method, **more) -> Method:
 # ── on the recipe ────────────────────────────────────────────────────────────────────────────
 
 
+MODULE = {"student.0.changes", "student.0.rate"}
+TEACHER = {"teacher.changes", "teacher.rate"}
+ALL_ROWS = {"passes", "select.label", "select.score", "select.shares"}
+LAPTOPS_DRAW = {"select.hard", "select.how"}  # of what else, a system that takes all has no use
+NEIGHBOURS: list[tuple[str, str, set[str], set[str], set[str]]] = [
+    # one, the other, and where they differ: always, under `laptop` too, under `paper` too
+    ("{}-ft", "upet-{}-adapter", {"rounds", "student"}, set(), set()),
+    (
+        "{}-st",
+        "upet-{}-full",
+        ALL_ROWS | {"student.0.contrast", "student.0.loss"},
+        LAPTOPS_DRAW,
+        {"select.count"},
+    ),
+    ("upet-{}-full", "upet-{}-adapter", MODULE, {"student.0.head_rate"}, set()),
+    ("upet-{}-prefix", "upet-{}-adapter", MODULE, {"student.0.head_rate"}, set()),
+    ("upet-{}-ptuning", "upet-{}-adapter", MODULE, {"student.0.head_rate"}, set()),
+    ("upet-{}-adapter-pel-teacher", "upet-{}-adapter", TEACHER, set(), set()),
+    ("upet-{}-full-pel-teacher", "upet-{}-full", TEACHER, set(), set()),
+]
+
+
+@PRESETS
+@READS
+@pytest.mark.parametrize(("one", "other", "always", "laptop", "paper"), NEIGHBOURS)
+def test_neighbours_differ_only_where_they_claim_to(
+    one, other, always, laptop, paper, reads, preset
+):
+    expected = always | (laptop if preset == "laptop" else paper)
+    if (one, reads, preset) == ("upet-{}-full", "head", "paper"):
+        expected = expected | {"student.0.head"}  # dense heads are the modules'
+    pair = (recipe(name.format(reads), preset) for name in (one, other))
+    assert differences(*pair) == expected
+
+
+@PRESETS
+def test_head_and_prompt_differ_in_how_they_read_alone(preset):
+    ways = {"reads"} | ({"head_start"} if preset == "laptop" else set())
+    teacher, student = ({f"{whose}.{way}" for way in ways} for whose in ("teacher", "student.0"))
+    assert differences(recipe("prompt-ft", preset), recipe("head-ft", preset)) == teacher
+    assert differences(recipe("prompt-st", preset), recipe("head-st", preset)) == teacher | student
+    dense = {"student.0.head"} if preset == "paper" else set()
+    for module in ("adapter", "prefix", "ptuning"):
+        pair = (recipe(f"upet-{reads}-{module}", preset) for reads in ("prompt", "head"))
+        assert differences(*pair) == teacher | student | dense
+
+
+@PRESETS
+def test_list_differs_from_upet_with_adapters_in_both_where_it_says(preset):
+    drawn = LAPTOPS_DRAW if preset == "laptop" else {"select.count"}
+    pair = (recipe(name, preset) for name in ("list", "upet-prompt-adapter-pel-teacher"))
+    assert differences(*pair) == ALL_ROWS | drawn | {"student", "teacher.lm_head"}
+
+
 @PRESETS
 @READS
 def test_self_training_takes_all_of_the_pool_by_hard_labels_with_all_parameters(reads, preset):

@@ -16,7 +16,7 @@ from selftrain.data import Labeled, Lesson
 from selftrain.losses import EasyHard, Smooth
 from selftrain.method import Tune
 from selftrain.pel import Adapter
-from selftrain.steps import Table
+from selftrain.steps import Table, late
 
 quick = settings(max_examples=60, deadline=None, derandomize=True)
 CLASSES = st.lists(st.integers(0, 2), max_size=9)
@@ -204,3 +204,8 @@ def test_a_lesson_without_neighbours_gives_the_steps_it_always_gave():
     of = table(gold=[0, 1], easy=[0, 1] * 3, hard=[0, 1])
     plain, smooth = Tune(batch=4), Tune(batch=4, smooth=Smooth())
     assert steps(of, plain, 5) == steps(of, smooth, 5)
+
+
+def test_late_losses_are_means_over_the_last_tenth():
+    assert late([float(i) for i in range(40)]) == 37.5
+    assert late([3.0]) == 3.0

@@ -322,6 +322,16 @@ def test_a_point_that_cannot_be_trained_is_passed_over_for_good(made, untrained,
     assert here.report()["best"]["select.score.alpha"] == 0.1
 
 
+def test_a_point_whose_students_break_off_does_not_win_by_its_teacher(made):
+    """The loop keeps the teacher; what a search is after is a student."""
+    here = made(space={"student.rate": (1e-3, 1e37)}, sampler="grid", seeds=(12,))
+    assert sorted(each.state for each in here.run(2)) == ["complete", "fail"]
+    (why,) = {each.why for each in here.trials()} - {""}
+    assert why.startswith("a student's training broke off on sst2, seed 12")
+    assert here.report()["best"] == {"student.rate": 1e-3}
+    assert list(here.run(2)) == []
+
+
 def test_equal_points_are_computed_once(made):
     here = made(space={"select.score.alpha": (0.1,)}, seeds=(12,))
     one, two = here.run(2)

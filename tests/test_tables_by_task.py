@@ -167,7 +167,56 @@ def test_different_seeds_are_noted_with_those_that_all_have() -> None:
     told = "Not all have the same seeds; those that all have: --seeds 0,1."
     assert told in main(cells).notes
     assert told not in main(cells, seeds=(0, 1)).notes
-    assert not any("same seeds" in note for note in main([*cells, cell("cest", 0.7, 9)]).notes)
+    apart = main([*cells, cell("cest", 0.7, 9)]).notes
+    assert "Not all have the same seeds, and none is common to all." in apart
+    assert not any("same seeds" in note for note in main(cells[:3]).notes)
+
+
+def test_a_model_that_stayed_because_rounds_were_refused_is_told() -> None:
+    cells = [
+        cell(UPET, 0.8, 1, by_round=(0.8, None), refused=(1,)),
+        cell(UPET, 0.8, 2, by_round=(0.8, 0.1, 0.2), kept=0),  # as older cells say it
+        cell(UPET, 0.8, 3, by_round=(0.8, 0.1, 0.9), refused=(1,), kept=2),
+        cell(UPET, 0.8, 4, by_round=(0.8, 0.9), kept=1),
+        cell("ust", 0.8, by_round=(0.8, 0.9), kept=1),
+    ]
+    told = "Rounds refused, so that the model before them stayed: UPET Head-Adapter in 3 of 4 runs"
+    assert f"{told}, in 1 because training broke off." in main(cells).notes
+    assert not any("refused" in note for note in main(cells[3:]).notes)
+
+
+def test_a_student_that_broke_off_has_no_count_of_parameters() -> None:
+    broken = cell(UPET, 0.8, 1, by_round=(0.8, None), tuned=(22_713_986,))
+    assert rows(main([broken]))["UPET Head-Adapter"]["tunable"] == "–"
+    whole = cell(UPET, 0.8, 2, by_round=(0.8, 0.9))
+    assert rows(main([broken, whole]))["UPET Head-Adapter"]["tunable"] == "0.6M"
+
+
+def test_time_is_a_mean_over_the_tasks_and_missing_where_one_is() -> None:
+    cells = [cell("ust", 0.8, seconds=10.0), *seeds("ust", 0.8, 0.8, task="cb", seconds=40.0)]
+    cells += [cell(UPET, 0.8, task="cb", seconds=40.0)]
+    found = rows(main(cells))
+    assert (found["UST"]["seconds"], found["UPET Head-Adapter"]["seconds"]) == ("25", "–")
+
+
+def test_runs_of_two_devices_are_told() -> None:
+    cells = [cell("ust", 0.8, device="cpu"), cell(UPET, 0.8, device="cuda"), cell("cest", 0.8)]
+    assert "Runs were on cpu and cuda: their seconds do not compare." in main(cells).notes
+
+
+@pytest.mark.parametrize("shots", [32, "full"])
+def test_the_majority_class_is_the_same_for_every_number_of_labels(shots: int | str) -> None:
+    cells = [cell("majority", 0.9), cell("head-ft", 0.95), cell("head-ft", 0.7, shots=shots)]
+    sheet = KINDS["main"](cells, Choice()) if shots == "full" else KINDS["shots"](cells, Choice())
+    marked = [row for row in sheet[0].rows if any("not learnt" in each for each in row)]
+    assert len(marked) == (1 if shots == "full" else 2)  # the task and its average
+    assert any("70.0 (not learnt)" in each for row in marked for each in row)
+
+
+def test_what_a_baseline_leaves_out_stands_below_it() -> None:
+    for method, told in (("list", "LiST: its adapters"), ("tapt-head-ft", "TAPT: a few hundred")):
+        assert any(note.startswith(told) for note in main([cell(method, 0.8)]).notes)
+        assert not any(note.startswith(told) for note in main([cell("ust", 0.8)]).notes)
 
 
 def test_f1_is_of_the_class_the_task_names_and_missing_where_it_names_none() -> None:

@@ -34,10 +34,25 @@ def test_tasks_of_two_recipes_are_not_averaged_either() -> None:
         main([cell(UPET, 0.8, recipe="a"), cell(UPET, 0.8, task="cb", recipe="b")])
 
 
-def test_another_recipe_with_other_shots_or_in_another_table_is_no_conflict() -> None:
-    cells = [cell(UPET, 0.8), cell(UPET, 0.9, shots=32, recipe="other")]
+def test_another_recipe_with_all_labels_or_in_another_table_is_no_conflict() -> None:
+    cells = [cell(UPET, 0.8), cell(UPET, 0.9, shots="full", recipe="other")]
     cells += [cell("upet-head-full", 0.8, recipe="a"), cell("upet-head-full", 0.8, 2, recipe="b")]
-    assert len(main(cells).rows) == 1
+    assert len(main(cells).rows) == 2
+
+
+def test_a_recipe_is_compared_with_itself_over_shots() -> None:
+    cells = [cell(UPET, 0.8), cell(UPET, 0.9, shots=32, recipe="other")]
+    with pytest.raises(DataError, match="with few labels has cells of several recipes"):
+        KINDS["shots"](cells, Choice())
+
+
+def test_cells_of_other_sizes_stand_apart_by_choice_and_in_the_way_of_nobody() -> None:
+    small = [cell(name, 0.8, rows=1000, most=1000) for name in (UPET, "majority")]
+    large = [cell(name, 0.7, rows=1800, most=2000, backbone="bert") for name in (UPET, "majority")]
+    for backbone, score in (("minilm", "80.0"), ("bert", "70.0")):
+        (sheet,) = KINDS["main"]([*small, *large], Choice(backbone=backbone))
+        assert {row["sst2"].split()[0] for row in rows(sheet).values()} == {score}
+    assert rows(main([*small, *large], rows=2000))["majority class"]["sst2"] == "70.0"
 
 
 def test_a_recipe_of_other_seeds_is_no_conflict() -> None:
@@ -106,10 +121,28 @@ def test_presets_are_never_mixed_and_references_have_none() -> None:
             "there are upet-head-adapter",
         ),
         (
-            [cell(UPET, 0.8, rows=2000), cell("ust", 0.8, rows=1000)],
+            [cell(UPET, 0.8, rows=2000, most=2000), cell("ust", 0.8, rows=1000, most=1000)],
             Choice(),
             "cells of sst2 were scored on 1000 and 2000 rows, and do not stand in one table",
-            "compute those with another number again, in another folder: --rows, -o FOLDER",
+            "choose one: --rows 1000",
+        ),
+        (
+            [cell(UPET, 0.8, rows=2000, most=2000)],
+            Choice(rows=1000),
+            "no cell of this table was scored on at most 1000 rows",
+            "--rows 2000",
+        ),
+        (
+            [cell(UPET, 0.8, data="one"), cell("ust", 0.8, data="two"), cell("cest", 0.8)],
+            Choice(),
+            "cells of sst2 are of 2 different files, and do not stand in one table",
+            "compute some of them again, in another folder: -o FOLDER",
+        ),
+        (
+            [cell(UPET, 0.8, weights="one"), cell("ust", 0.8, weights="two")],
+            Choice(),
+            "cells on minilm are of 2 different weights, and do not stand in one table",
+            "compute some of them again, in another folder: -o FOLDER",
         ),
         (
             [cell(UPET, 0.8), cell("ust", 0.8, backbone="bert")],

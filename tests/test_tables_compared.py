@@ -33,6 +33,17 @@ def test_six_pairs_have_a_p_value_corrected_for_the_number_of_comparisons() -> N
     assert {row["p"] for row in two.values()} == {"0.062"}
 
 
+def test_methods_of_different_numbers_of_rounds_are_named() -> None:
+    """Asked for, not gone through: who converges early had as many. The teacher alone has none."""
+    three = [cell(UPET, 0.8, by_round=(0.7, 0.8), rounds=3), cell("head-ft", 0.7, rounds=0)]
+    assert not any("rounds" in note for note in KINDS["main"](three, Choice())[-1].notes)
+    one = [cell("ust", 0.7, by_round=(0.7, 0.8), rounds=1), cell("head-st", 0.7, rounds=3)]
+    told = "Of different numbers of rounds: UPET Head-Adapter (3) with UST (1)."
+    assert told in KINDS["main"]([*three, *one], Choice())[-1].notes
+    older = cell("ust", 0.7, by_round=(0.7, 0.8))  # does not say what it was asked for
+    assert told in KINDS["main"]([*three, older], Choice())[-1].notes
+
+
 def test_comparisons_that_cannot_be_significant_say_so() -> None:
     six = [*seeds(UPET, *[0.8] * 6), *seeds("head-ft", *[0.7] * 6), *seeds("ust", *[0.6] * 6)]
     told = "So many comparisons of so few pairs: no p can fall below 0.06."

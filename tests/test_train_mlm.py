@@ -159,3 +159,16 @@ def test_an_encoder_with_a_head_needs_no_add_on(
     with pytest.raises(ModelError, match="has an MLM head already"):
         tool.main([str(tiny_folder("bert")), str(text), "-o", str(tmp_path / "addon")])
     assert not (tmp_path / "addon").exists()
+
+
+def test_too_little_text_is_one_line_and_a_hint(
+    tool: ModuleType, tmp_path: Path, tiny_folder: Callable[[str], Path]
+) -> None:
+    base, short = tmp_path / "base", tmp_path / "short.txt"
+    AutoModel.from_pretrained(tiny_folder("bert")).save_pretrained(base)
+    load(tiny_folder("bert")).tokenizer.save_pretrained(base)
+    short.write_text(TEXTS[0], "utf-8")
+    with pytest.raises(DataError, match="the text makes 0 rows of 64 tokens") as raised:
+        tool.main([str(base), str(short), "-o", str(tmp_path / "out")])
+    assert "--length" in raised.value.hint
+    assert not (tmp_path / "out").exists()

@@ -199,6 +199,11 @@ def test_a_larger_grid_is_another_study_unless_it_is_named(made, storage):
         list(optuna_groups(large, storage, "mine"))
 
 
+def test_a_grid_of_another_preset_has_cells_of_its_own_and_so_a_study(made):
+    assert workers.mark(made(preset="published")) != workers.mark(made(preset="paper"))
+    assert workers.mark(made(preset="paper")) == workers.mark(made(preset="paper"))
+
+
 @pytest.mark.parametrize("url", ["nonsense", "sqlite:////nowhere/at/all.db", "oracle+x://me:pw@h"])
 def test_a_storage_that_cannot_be_used_is_named_without_its_password(made, url, monkeypatch):
     monkeypatch.setattr(workers, "LOOK", 0)

@@ -74,7 +74,10 @@ def chunks(paths: Sequence[Path], backbone: Backbone, length: int) -> Tensor:
         for start in range(0, len(ids) - width + 1, width)
     ]
     if len(rows) < 20:
-        raise DataError(f"the text makes {len(rows)} rows of {length} tokens; expected 20 or more")
+        raise DataError(
+            f"the text makes {len(rows)} rows of {length} tokens; expected 20 or more",
+            "give more text, or shorter rows: --length 32",
+        )
     return torch.tensor(rows)
 
 
@@ -232,4 +235,4 @@ if __name__ == "__main__":
     try:
         main()
     except SelftrainError as error:
-        fail(error.message, error.hint or "python tools/train_mlm.py --help", 1)
+        fail(error.message, error.hint, 1)

@@ -39,7 +39,8 @@ for grid in trunk states; do
     step "$grid" trunk trunk --on design "$@"
 done
 # As links: these runs go on from their first round. Some cp fail where a file is there already.
-# A folder of its own: the cells of `first` may be of older code than those they would stand beside.
+# A folder of its own: the cells of `first` are of older code than those they would stand beside. The first rounds that
+# are linked here may be older too: a cell names the commit that closed it.
 mkdir -p "$out/three_rounds"
 cp -aln "$out/one_round/runs" "$out/three_rounds/" || echo "== not all linked, or nothing new" >&2
 for grid in main head_minilm; do

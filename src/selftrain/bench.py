@@ -286,6 +286,7 @@ class Bench:
         whole = [round_ for round_ in rounds if not round_.failed]
         best = loop.kept(rounds)
         check_figures(folder, whole)
+        made = read_manifest(folder)
         scored = self.result(ground, name, best.model)
         ground.known[best.model.digest()] = scored.accuracy
         by_round = [
@@ -296,10 +297,13 @@ class Bench:
             scored,
             by_round=(*by_round, *[None] * (len(rounds) - len(whole))),
             kept=best.number,
+            refused=tuple(round_.number for round_ in rounds if not round_.accepted),
+            rounds=method.rounds,
             tuned=tuned(rounds),
             total=fits(rounds)[-1]["total"],
             seconds=round(sum(r.figures["seconds"] for r in rounds) + kept.spared(rounds), 2),
-            threads=read_manifest(folder).threads,
+            device=made.device,
+            threads=made.threads,
             run=folder.relative_to(self.out).as_posix(),
         )
 

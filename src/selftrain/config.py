@@ -57,8 +57,8 @@ SPOKEN = {
 """What a kind is called, and how it is written."""
 COLUMNS = ("text", "pair", "label", "id")
 
-TASKS = ("sst2", "agnews")
-"""Of a grid that names none."""
+COMPARED = ("sst2", "agnews")
+"""The tasks of a grid or a sweep that names none."""
 
 Plain = Mapping[str, Any]
 

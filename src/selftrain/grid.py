@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from selftrain.backbone import Backbone
 from selftrain.baselines import FrozenLogistic, Majority
-from selftrain.config import TASKS, method_of
+from selftrain.config import COMPARED, method_of
 from selftrain.data import Labeled
 from selftrain.disk import slug
 from selftrain.errors import ConfigError, require
@@ -54,6 +54,8 @@ class Grid:
             fine = bool(slug(name)) and name not in REFERENCES
             expected = "letters, and no name of a reference"
             require(fine, "the name of a method", name, expected, "give the method another name")
+        rows = self.on in ("test", "design")
+        require(rows, "on", self.on, "test or design", "--on design")
         if self.rows is not None:
             require(self.rows >= 1, "rows", self.rows, "1 or more", "--rows 1000")
         for name in self.references:
@@ -122,11 +124,12 @@ def grid_of(asked: Mapping[str, Any], on_rows: Literal["test", "design"]) -> Gri
         changes = {key: value for key, value in variant.items() if key != "as"}
         chosen[label] = replace(method_of(changes, preset), name=label)
     if "rounds" in asked:
+        require(asked["rounds"] >= 1, "rounds", asked["rounds"], "1 or more", "--rounds 1")
         chosen = {
             name: replace(method, rounds=min(method.rounds, asked["rounds"]))
             for name, method in chosen.items()
         }
-    tasks = tuple(asked.get("tasks", TASKS))
+    tasks = tuple(asked.get("tasks", COMPARED))
     named = [find(name).name for name in tasks]
     for name in {each for each in named if named.count(each) > 1}:
         raise ConfigError(f"two tasks are called `{name}`", 'name = "one of its own", in its file')
@@ -144,10 +147,10 @@ def grid_of(asked: Mapping[str, Any], on_rows: Literal["test", "design"]) -> Gri
     )
 
 
-def shots_of(given: object) -> Any:
+def shots_of(given: object) -> Shots:
     """Labels a class: a number, or all there are."""
     if given == "full":
-        return given
-    if str(given).isdigit() and int(str(given)):
+        return "full"
+    if str(given).isdecimal() and int(str(given)):
         return int(str(given))
     raise ConfigError(f"shots is {given!r}; expected a number above 0, or full", "--shots 16")

@@ -112,8 +112,8 @@ def self_train(
                     for step, how in enumerate(method.student)
                 ]
             except TrainingError as error:
-                spent, why = seconds(started), error.message
-                yield Round(number, teacher, lesson, spent, accepted=False, why=why, last=True)
+                figures, why = figures | seconds(started), error.message
+                yield Round(number, teacher, lesson, figures, accepted=False, why=why, last=True)
                 return
             before, after = said or answers(teacher, slice_), answers(student, slice_)
             verdict = guard(task.labels, before, after)

@@ -33,7 +33,7 @@ def round_line(number: int, rounds: int, figures: Mapping[str, Any], why: str = 
         told("confidence {:.2f}", figures, "confidence"),
         told("certainty {:.2f}", figures, "certainty"),
         told("changed {:.0%}", figures, "changed"),
-        told("masked words {:.2f}", figures, "adapted"),
+        told("masked-word loss {:.2f}", figures, "adapted"),
         told("loss {:.3f}", fitted, "loss"),
         told("contrast {:.2f}", fitted, "contrast"),
         told("{} of {} trained", fitted, "tuned", "total", shown=count),

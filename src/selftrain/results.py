@@ -48,7 +48,7 @@ class Key(NamedTuple):
     method: str
     recipe: str
     preset: str
-    """None for a reference: it is the same in all."""
+    """Empty for a reference: it is the same in all."""
     backbone: str
     shots: Shots
     seed: int
@@ -91,12 +91,18 @@ class Result:
     """Accuracy of the teacher and of each round; None where a round has no model."""
     kept: Count = 0
     """The round that was kept."""
+    refused: tuple[Count, ...] = ()
+    """Rounds that were not accepted, or broke off: the model before them stayed."""
+    rounds: Count | None = None
+    """So many were asked for; None for a reference, and where it is not known."""
     tuned: tuple[Count, ...] = ()
     """Parameters trained in the teacher, then in a student; without rounds, the teacher's alone."""
     total: Count | None = None
     """Parameters of the last model, frozen ones too."""
     seconds: FiniteFloat | None = None
     """Training and annotating, added up over the rounds; None for a reference."""
+    device: str = ""
+    """Where it was trained, as its run folder says; and with how many threads."""
     threads: Count | None = None
     also_in_train: Count = 0
     """Scored rows whose text is also labelled or in the pool."""
@@ -111,6 +117,11 @@ class Result:
     commit: str = ""
     """Of the checkout that computed it, with a + where files differed; nothing if there is none."""
     format: int = FORMAT
+
+    @property
+    def broke_off(self) -> bool:
+        """Whether a student's training broke off: its score is that of the model before it."""
+        return None in self.by_round
 
     @property
     def key(self) -> Key:

@@ -274,6 +274,7 @@ class Sweep:
         trial.set_user_attr("recipe", digest(method))
         try:
             found = self.cells(method)
+            check_whole(found)
         except TrainingError as error:
             trial.set_user_attr("why", error.message)
             raise
@@ -391,6 +392,16 @@ def tried(trial: FrozenTrial) -> Tried:
         tuple(Cell(**cell) for cell in trial.user_attrs.get("cells", ())),
         trial.user_attrs.get("why", ""),
     )
+
+
+def check_whole(found: Sequence[Result]) -> None:
+    """Raise where a student's training broke off: its teacher's score is no merit of a point."""
+    for result in found:
+        if result.broke_off:
+            raise TrainingError(
+                f"a student's training broke off on {result.task}, seed {result.seed}",
+                "leave such values out of the space: a lower rate, say",
+            )
 
 
 def best_first(every: Sequence[Tried]) -> list[Tried]:

@@ -104,6 +104,7 @@ def mark(bench: Bench) -> str:
         grid.references,
         grid.on,
         grid.rows,
+        grid.preset,
     ]
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:12]
 

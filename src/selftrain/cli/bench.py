@@ -130,7 +130,9 @@ def bench(
         **{key: value for key, value in flags.items() if value is not None},
     }
     if data != Path(HUB):
-        inputs.check_tasks(data, asked.get("tasks", configs.TASKS), instead=f", or the word {HUB}")
+        inputs.check_tasks(
+            data, asked.get("tasks", configs.COMPARED), instead=f", or the word {HUB}"
+        )
     with Watch() as watch:
         with watch.busy("loading"):
             from selftrain.bench import Bench

@@ -21,8 +21,6 @@ figure = typer.Typer(
     no_args_is_help=True,
 )
 
-CELLS, OUTPUT = "Cells", "Output"
-
 CellsFile = Annotated[
     Path, typer.Argument(metavar="CELLS", help="Cells, as `selftrain bench` writes them.")
 ]
@@ -32,46 +30,13 @@ MethodNames = Annotated[
         "--method",
         metavar="NAME",
         help="Once for each; else UPET's students, else all.",
-        rich_help_panel=CELLS,
+        rich_help_panel=options.CELLS,
     ),
 ]
 TaskNames = Annotated[
     list[str] | None,
-    typer.Option("--task", metavar="NAME", help="Once for each; else all.", rich_help_panel=CELLS),
-]
-OnRows = Annotated[
-    Literal["test", "design"],
-    typer.Option("--on", help="Cells scored on which rows.", rich_help_panel=CELLS),
-]
-Shots = Annotated[int, typer.Option(metavar="N", help="Labels a class.", rich_help_panel=CELLS)]
-OnBackbone = Annotated[
-    str | None,
     typer.Option(
-        "--backbone",
-        metavar="NAME",
-        help="Needed where cells are of several.",
-        rich_help_panel=CELLS,
-    ),
-]
-PresetName = Annotated[
-    str | None,
-    typer.Option(
-        "--preset", metavar="NAME", help="Needed where cells are of several.", rich_help_panel=CELLS
-    ),
-]
-Recipes = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--recipe",
-        metavar="HASH",
-        help="Where a method has cells of several; may be repeated.",
-        rich_help_panel=CELLS,
-    ),
-]
-Seeds = Annotated[
-    str | None,
-    typer.Option(
-        "--seeds", metavar="N,N,…", help="These only, with commas.", rich_help_panel=CELLS
+        "--task", metavar="NAME", help="Once for each; else all.", rich_help_panel=options.CELLS
     ),
 ]
 Outs = Annotated[
@@ -81,15 +46,17 @@ Outs = Annotated[
         "-o",
         metavar="FILE",
         help="PNG or SVG, by its name; may be repeated.",
-        rich_help_panel=OUTPUT,
+        rich_help_panel=options.OUTPUT,
     ),
 ]
 CsvFile = Annotated[
     Path | None,
-    typer.Option("--csv", metavar="FILE", help="The numbers drawn.", rich_help_panel=OUTPUT),
+    typer.Option(
+        "--csv", metavar="FILE", help="The numbers drawn.", rich_help_panel=options.OUTPUT
+    ),
 ]
 Json = Annotated[
-    bool, typer.Option("--json", help="Print the numbers drawn.", rich_help_panel=OUTPUT)
+    bool, typer.Option("--json", help="Print the numbers drawn.", rich_help_panel=options.OUTPUT)
 ]
 
 
@@ -98,12 +65,13 @@ def rounds(
     cells: CellsFile,
     method: MethodNames = None,
     task: TaskNames = None,
-    on_rows: OnRows = "test",
-    shots: Shots = 16,
-    backbone: OnBackbone = None,
-    preset: PresetName = None,
-    recipe: Recipes = None,
-    seeds: Seeds = None,
+    on_rows: options.CellsOn = "test",
+    shots: options.CellShots = 16,
+    backbone: options.CellBackbone = None,
+    preset: options.CellPreset = None,
+    recipe: options.CellRecipes = None,
+    seeds: options.CellSeeds = None,
+    rows: options.CellRows = None,
     out: Outs = None,
     csv: CsvFile = None,
     as_json: Json = False,
@@ -122,7 +90,7 @@ def rounds(
 
     from selftrain.figures import by_round
 
-    wanted = wanted_of(method, task, on_rows, shots, backbone, preset, recipe, seeds)
+    wanted = wanted_of(method, task, on_rows, shots, backbone, preset, recipe, seeds, rows)
     show(by_round(results, wanted), out, csv, as_json)
 
 
@@ -131,12 +99,13 @@ def calibration(
     cells: CellsFile,
     method: MethodNames = None,
     task: TaskNames = None,
-    on_rows: OnRows = "test",
-    shots: Shots = 16,
-    backbone: OnBackbone = None,
-    preset: PresetName = None,
-    recipe: Recipes = None,
-    seeds: Seeds = None,
+    on_rows: options.CellsOn = "test",
+    shots: options.CellShots = 16,
+    backbone: options.CellBackbone = None,
+    preset: options.CellPreset = None,
+    recipe: options.CellRecipes = None,
+    seeds: options.CellSeeds = None,
+    rows: options.CellRows = None,
     out: Outs = None,
     csv: CsvFile = None,
     as_json: Json = False,
@@ -155,7 +124,7 @@ def calibration(
 
     from selftrain.figures import calibration as pooled
 
-    wanted = wanted_of(method, task, on_rows, shots, backbone, preset, recipe, seeds)
+    wanted = wanted_of(method, task, on_rows, shots, backbone, preset, recipe, seeds, rows)
     show(pooled(results, wanted), out, csv, as_json)
 
 
@@ -250,6 +219,7 @@ def wanted_of(
     preset: str | None,
     recipe: list[str] | None,
     seeds: str | None,
+    rows: int | None,
 ) -> Wanted:
     """Which cells are meant, from flags."""
     require(shots >= 1, "--shots", shots, "1 or more", "--shots 16")
@@ -264,6 +234,7 @@ def wanted_of(
         preset=preset,
         recipes=tuple(recipe or ()),
         seeds=tuple(seeds_of(seeds)) if seeds is not None else (),
+        rows=rows,
     )
     return Wanted(choice, tuple(method or ()), tuple(task or ()))
 

@@ -19,6 +19,56 @@ OnRows = Annotated[
     Literal["test", "design"], typer.Option("--on", help="The rows scored at the end.")
 ]
 
+CELLS, OUTPUT = "Cells", "Output"
+"""The groups of a help page of what is made of cells."""
+
+CellsOn = Annotated[
+    Literal["test", "design"],
+    typer.Option("--on", help="Cells scored on which rows.", rich_help_panel=CELLS),
+]
+CellShots = Annotated[
+    int, typer.Option("--shots", metavar="N", help="Labels a class.", rich_help_panel=CELLS)
+]
+CellBackbone = Annotated[
+    str | None,
+    typer.Option(
+        "--backbone",
+        metavar="NAME",
+        help="This one only; a figure needs it where cells are of several.",
+        rich_help_panel=CELLS,
+    ),
+]
+CellPreset = Annotated[
+    str | None,
+    typer.Option(
+        "--preset", metavar="NAME", help="Needed where cells are of several.", rich_help_panel=CELLS
+    ),
+]
+CellRecipes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--recipe",
+        metavar="HASH",
+        help="Where a method has cells of several; may be repeated.",
+        rich_help_panel=CELLS,
+    ),
+]
+CellSeeds = Annotated[
+    str | None,
+    typer.Option(
+        "--seeds", metavar="N,N,…", help="These only, with commas.", rich_help_panel=CELLS
+    ),
+]
+CellRows = Annotated[
+    int | None,
+    typer.Option(
+        "--rows",
+        metavar="N",
+        help="Needed where cells were scored on at most N rows, and on others.",
+        rich_help_panel=CELLS,
+    ),
+]
+
 TextColumn = Annotated[
     str | None,
     typer.Option("--text", metavar="COLUMN", help="Column of the text.", rich_help_panel=DATA),

@@ -13,6 +13,7 @@ from selftrain.cli.bench import spoken
 from selftrain.cli.fit import resumable
 from selftrain.cli.inputs import seeds_of
 from selftrain.cli.talk import Watch, say, show, show_json
+from selftrain.config import COMPARED
 from selftrain.errors import require
 from selftrain.untrusted import printable
 
@@ -88,7 +89,7 @@ def sweep(
     """
     require(shots >= 1, "--shots", shots, "1 or more", "--shots 16")
     require(trials >= 1, "--trials", trials, "1 or more", "--trials 20")
-    named = [name.strip() for given in tasks or ["sst2,agnews"] for name in given.split(",")]
+    named = [name.strip() for given in tasks or COMPARED for name in given.split(",")]
     chosen = seeds_of(seeds) if seeds else None
     here = {"device": device, "threads": threads, "cache": cache, "cache_mb": cache_mb}
     inputs.check_tasks(data, named)
@@ -144,9 +145,9 @@ def with_rounds(method: Method, rounds: int | None) -> Method:
 
 
 def estimate(made: Sweep, trials: int) -> str:
-    """What a trial is, and about how long it takes on this machine."""
+    """What a trial is, and about how long the method as it is takes; a point may cost more or less."""
     one = made.bench(made.method, made.out / "estimate")  # no such folder: nothing is done there
-    return f"{trials} trials of {len(one.missing())} cells: {spoken(one.seconds())} each, or less"
+    return f"{trials} trials of {len(one.missing())} cells: {spoken(one.seconds())} each"
 
 
 def spelt(entry: tuple[str, Sequence[object]]) -> str:

@@ -21,11 +21,22 @@ if TYPE_CHECKING:
 Kind = Literal["main", "pel", "shots", "alpha", "ablation", "nonbert", "data", "grid", "speed"]
 Format = Literal["text", "markdown", "csv", "latex"]
 
-COMPARING: tuple[Kind, ...] = ("main", "pel", "shots", "alpha", "ablation")
-"""The tables that end on comparisons."""
+WHICH = frozenset({"cells", "on_rows", "backbone", "preset", "recipe", "seeds", "rows"})
+"""Flags that say which cells are meant."""
+SCORED = WHICH | {"metric", "shots", "compare", "paper"}
+READ: dict[Kind, frozenset[str]] = {
+    "main": SCORED,
+    "pel": SCORED,
+    "shots": SCORED - {"shots"},
+    "alpha": SCORED,
+    "ablation": SCORED,
+    "nonbert": WHICH,  # the paper's figures always stand in it
+    "data": frozenset({"data"}),
+    "grid": frozenset({"sweep"}),
+    "speed": WHICH | {"shots"},
+}
+"""The flags that a table reads, beside those that say how it is written."""
 ENDINGS = {".md": "markdown", ".csv": "csv", ".tex": "latex"}
-
-CELLS, OUTPUT = "Cells", "Output"
 
 
 def table(
@@ -35,44 +46,23 @@ def table(
         Path | None,
         typer.Argument(metavar="CELLS", help="Cells, as `selftrain bench` writes them."),
     ] = None,
-    on_rows: Annotated[
-        Literal["test", "design"],
-        typer.Option("--on", help="Cells scored on which rows.", rich_help_panel=CELLS),
-    ] = "test",
+    on_rows: options.CellsOn = "test",
     metric: Annotated[
         Literal["accuracy", "macro_f1", "f1"],
-        typer.Option(help="f1: of the class that the task names.", rich_help_panel=CELLS),
+        typer.Option(help="f1: of the class that the task names.", rich_help_panel=options.CELLS),
     ] = "accuracy",
-    shots: Annotated[
-        int, typer.Option(metavar="N", help="Labels a class.", rich_help_panel=CELLS)
-    ] = 16,
-    backbone: Annotated[
-        str | None, typer.Option(metavar="NAME", help="This one only.", rich_help_panel=CELLS)
-    ] = None,
-    preset: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Needed where cells are of several.", rich_help_panel=CELLS
-        ),
-    ] = None,
-    recipe: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="HASH",
-            help="Where a method has cells of several; may be repeated.",
-            rich_help_panel=CELLS,
-        ),
-    ] = None,
-    seeds: Annotated[
-        str | None,
-        typer.Option(metavar="N,N,…", help="These only, with commas.", rich_help_panel=CELLS),
-    ] = None,
+    shots: options.CellShots = 16,
+    backbone: options.CellBackbone = None,
+    preset: options.CellPreset = None,
+    recipe: options.CellRecipes = None,
+    seeds: options.CellSeeds = None,
+    rows: options.CellRows = None,
     compare: Annotated[
         tuple[str, str] | None,
         typer.Option(
             metavar="A B",
             help="Test these two methods and no others: a family of one comparison.",
-            rich_help_panel=CELLS,
+            rich_help_panel=options.CELLS,
         ),
     ] = None,
     data: Annotated[
@@ -88,13 +78,13 @@ def table(
     form: Annotated[
         Format | None,
         typer.Option(
-            "--format", help="Else by the name of --out, else text.", rich_help_panel=OUTPUT
+            "--format", help="Else by the name of --out, else text.", rich_help_panel=options.OUTPUT
         ),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="FILE", help="Instead of stdout.", rich_help_panel=OUTPUT
+            "--out", "-o", metavar="FILE", help="Instead of stdout.", rich_help_panel=options.OUTPUT
         ),
     ] = None,
     as_json: options.Json = False,
@@ -137,6 +127,7 @@ def table(
             preset=preset,
             recipes=tuple(recipe or ()),
             seeds=numbers,
+            rows=rows,
             compare=compare,
             paper=paper,
         )
@@ -149,10 +140,7 @@ def table(
 
 def check_read(context: typer.Context, kind: Kind) -> None:
     """Raise for a flag that this table would pass over in silence."""
-    every = {each.name for each in context.command.params}
-    own = {"data": {"data"}, "grid": {"sweep"}}
-    others = every - {"data", "sweep"} - ({"compare"} if kind not in COMPARING else set())
-    read = {"kind", "form", "out", "as_json"} | own.get(kind, others)
+    read = READ[kind] | {"kind", "form", "out", "as_json"}
     for each in context.command.params:
         source = context.get_parameter_source(each.name or "")
         if source is not None and source.name == "COMMANDLINE" and each.name not in read:

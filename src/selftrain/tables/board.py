@@ -101,12 +101,18 @@ class Board:
         return "" if learnt else NOT_LEARNT
 
     def _above_majority(self, method: str, task: str, shots: Shots) -> list[float]:
-        """By how much each seed is above the majority row of its seed, else above its mean."""
-        floor = self.scores.get((MAJORITY, task, shots))
+        """By how much each seed is above the majority class of the rows that are scored.
+
+        They are the same for all seeds and shots, and so is the majority class.
+        """
+        floors = [
+            score
+            for (name, on, _), by_seed in self.scores.items()
+            if (name, on) == (MAJORITY, task)
+            for score in by_seed.values()
+        ]
         found = self.scores.get((method, task, shots), {})
-        if not floor:
-            return []
-        return [score - floor.get(seed, fmean(floor.values())) for seed, score in found.items()]
+        return [score - fmean(floors) for score in found.values()] if floors else []
 
 
 def boards(cells: Sequence[Result], choice: Choice) -> list[Board]:
@@ -198,7 +204,8 @@ def tunable(cells: Iterable[Result], *, teacher: bool = False) -> str:
 
     Heads grow with the classes of a task, so it may be a range.
     """
-    found = [cell.tuned for cell in cells if cell.tuned]
+    # A student that broke off has no count: the teacher's would stand in its place.
+    found = [cell.tuned for cell in cells if len(cell.tuned) > (1 if cell.broke_off else 0)]
     if not found:
         return MISSING
     last = _range([tuned[-1] for tuned in found])
@@ -211,11 +218,22 @@ def _range(numbers: Sequence[int]) -> str:
     return least if least == most else f"{least}–{most}"
 
 
-def seconds(cells: Iterable[Result]) -> str:
-    """The mean time of a run; of some of them alone it would be that of other tasks and seeds."""
-    found = [cell.seconds for cell in cells]
-    known = [each for each in found if each is not None]
-    return f"{fmean(known):.0f}" if known and len(known) == len(found) else MISSING
+def seconds(cells: Iterable[Result], tasks: Iterable[str] = ()) -> str:
+    """The mean time of a run: the mean over the tasks of the mean over their cells.
+
+    Missing where a cell has none, or one of ``tasks`` has no cell: some tasks take longer than
+    others, so that the mean of those that are there would be that of another comparison.
+    """
+    found: dict[str, list[float | None]] = defaultdict(list)
+    for cell in cells:
+        found[cell.task].append(cell.seconds)
+    means = [
+        fmean(known)
+        for each in found.values()
+        if len(known := [time for time in each if time is not None]) == len(each)
+    ]
+    whole = len(means) == len(found) and found.keys() >= set(tasks)
+    return f"{fmean(means):.0f}" if means and whole else MISSING
 
 
 def title(board: Board, what: str, shots: Shots | None = None) -> str:

@@ -77,7 +77,14 @@ def shots_sheet(board: Board, whole: Board) -> Sheet:
         means = [board.told_of(method, board.tasks, number) for number in shots]
         every = [cell for number in shots for cell in board.of(method, number)]
         rows.append(
-            (shown(method), AVERAGE, *means, tunable(every), seconds(every), str(len(every)))
+            (
+                shown(method),
+                AVERAGE,
+                *means,
+                tunable(every),
+                seconds(every, board.tasks),
+                str(len(every)),
+            )
         )
         rows += published_row(method, AVERAGE, shots) if board.choice.paper else []
     single = [shown(m) for m in whole.methods if m not in board.methods and m not in REFERENCES]

@@ -214,7 +214,7 @@ def scored(board: Board, line: Line, tasks: Sequence[str], *, both: bool = False
         tunable(cells, teacher=both),
         *(board.told(method, task, shots) for task in tasks),
         board.average(method, tasks, shots),
-        seconds(cells),
+        seconds(cells, tasks),
         str(len(cells)),
     )
 
@@ -237,11 +237,11 @@ def in_ablation(method: str) -> str:
     """Whose row of the paper's ablation stands below a method's: by the part that is left out.
 
     >>> in_ablation("upet-head-adapter-wo-phce"), in_ablation("head-st")
-    ('upet-prompt-ptuning-wo-phce', 'head-st')
+    ('upet-prompt-ptuning-wo-phce', 'prompt-st')
     """
     base, change = variant(method)
     if not base.startswith("upet-"):
-        return method
+        return method.replace("head-", "prompt-", 1)
     return f"{ABLATED}-{change}" if change else ABLATED
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from selftrain.errors import DataError
 from selftrain.report import MAJORITY
-from selftrain.results import Result, Shots
+from selftrain.results import Result
 from selftrain.tables.names import REFERENCES
 
 Metric = Literal["accuracy", "macro_f1", "f1"]
@@ -35,6 +35,8 @@ class Choice:
     """For a method with cells of several recipes, the one meant: the start of its hash."""
     seeds: tuple[int, ...] = ()
     """These alone, so that no mean over five seeds stands beside one over three; none: all."""
+    rows: int | None = None
+    """Cells scored on at most so many, as ``bench`` was asked; needed where they are of several."""
     compare: tuple[str, str] | None = None
     """The one comparison that is tested; None: all behind the paper's claims."""
     paper: bool = False
@@ -68,9 +70,10 @@ def choose(results: Iterable[Result], choice: Choice) -> list[Result]:
     if choice.backbone is not None:
         cells = _on_backbone(cells, choice.backbone)
     cells = _of_seeds(_of_preset(cells, choice.preset), choice.seeds)
+    cells = _of_rows(cells, choice.rows)
     for name in choice.compare or ():
         _check_method(cells, name)
-    return _of_one_size(_of_recipe(cells, choice.recipes))
+    return _alike(_of_recipe(cells, choice.recipes))
 
 
 def _scored_on(cells: Sequence[Result], on: str) -> list[Result]:
@@ -92,8 +95,11 @@ def _on_backbone(cells: Sequence[Result], backbone: str) -> list[Result]:
         raise DataError(
             f"no cell of this table has the backbone `{backbone}`", f"there are {listed(known)}"
         )
-    # The majority class is the same whatever encoder stands beside it.
-    return [cell for cell in cells if cell.backbone == backbone or cell.method == MAJORITY]
+    mine = [cell for cell in cells if cell.backbone == backbone]
+    # The majority class is the same whatever encoder stands beside it: another's fills a gap.
+    floor = {(c.task, c.shots, c.seed) for c in mine if c.method == MAJORITY}
+    others = (c for c in cells if c.method == MAJORITY and c.backbone != backbone)
+    return [*mine, *(c for c in others if (c.task, c.shots, c.seed) not in floor)]
 
 
 def _of_preset(cells: Sequence[Result], preset: str | None) -> list[Result]:
@@ -113,16 +119,40 @@ def _of_preset(cells: Sequence[Result], preset: str | None) -> list[Result]:
     ]
 
 
-def _of_one_size(cells: Sequence[Result]) -> list[Result]:
-    """Cells that were scored on the same rows, each once: what is compared had the same test."""
-    for task in {cell.task for cell in cells}:
-        sizes = {cell.rows for cell in cells if cell.task == task}
-        if len(sizes) > 1:
-            told = listed(map(str, sizes))
-            raise DataError(
-                f"cells of {task} were scored on {told} rows, and do not stand in one table",
-                "compute those with another number again, in another folder: --rows, -o FOLDER",
-            )
+def _of_rows(cells: Sequence[Result], most: int | None) -> list[Result]:
+    if most is None:
+        return list(cells)
+    found = [cell for cell in cells if cell.most == most]
+    if not found:
+        known = sorted({cell.most for cell in cells if cell.most is not None})
+        there = ", ".join(f"--rows {each}" for each in known) or "leave out --rows"
+        raise DataError(f"no cell of this table was scored on at most {most} rows", there)
+    return found
+
+
+def _alike(cells: Sequence[Result]) -> list[Result]:
+    """Cells of the same rows and weights, each once: what is compared had the same test."""
+    sizes, files, weights = (defaultdict[str, set[object]](set) for _ in range(3))
+    for cell in cells:
+        sizes[cell.task].add(cell.rows)
+        # What is not known is not held against a cell; the majority class knows no weights.
+        files[cell.task].update(filter(None, [cell.data]))
+        if cell.method != MAJORITY:
+            weights[cell.backbone].update(filter(None, [cell.weights]))
+    asked = sorted({cell.most for cell in cells if cell.most is not None})
+    apart = "compute some of them again, in another folder: -o FOLDER"
+    one = f"choose one: --rows {asked[0]}" if len(asked) > 1 else apart
+    for found, told, hint in (
+        (sizes, "of {} were scored on {} rows", one),
+        (files, "of {} are of {} different files", apart),
+        (weights, "on {} are of {} different weights", apart),
+    ):
+        for name, values in found.items():
+            if len(values) > 1:
+                what = listed(map(str, values)) if found is sizes else str(len(values))
+                raise DataError(
+                    f"cells {told.format(name, what)}, and do not stand in one table", hint
+                )
     # A task may have no more rows than two commands asked for at most: the later line stands.
     return list({cell.key._replace(most=None): cell for cell in cells}.values())
 
@@ -145,21 +175,22 @@ def _check_method(cells: Sequence[Result], method: str) -> None:
 
 
 def _of_recipe(cells: Sequence[Result], wanted: Sequence[str]) -> list[Result]:
-    """Cells of one recipe for each method, backbone and number of shots."""
+    """Cells of one recipe for each method and backbone, whatever the number of shots."""
     for name in wanted:
         if not any(cell.recipe.startswith(name) for cell in cells):
             raise DataError(f"no cell of this table is of recipe `{name}`", "leave out --recipe")
-    groups: dict[tuple[str, str, Shots], list[Result]] = defaultdict(list)
-    for cell in cells:
-        groups[cell.method, cell.backbone, cell.shots].append(cell)
+    groups: dict[tuple[str, str, str], list[Result]] = defaultdict(list)
+    for cell in cells:  # all labels are learnt from by epochs, which is a recipe of its own
+        few = "few" if cell.shots != "full" else "all"
+        groups[cell.method, cell.backbone, few].append(cell)
     kept = []
-    for (method, backbone, shots), group in groups.items():
+    for (method, backbone, few), group in groups.items():
         recipes = {cell.recipe for cell in group}
         if len(recipes) > 1:
             recipes = {recipe for recipe in recipes if recipe.startswith(tuple(wanted))}
         if len(recipes) != 1:
             raise DataError(
-                f"`{method}` on {backbone} with {shots} shots has cells of several recipes: "
+                f"`{method}` on {backbone} with {few} labels has cells of several recipes: "
                 + "; ".join(_described(group)),
                 f"say which is meant: --recipe {group[-1].recipe}",
             )

@@ -10,7 +10,7 @@ from statistics import fmean
 from selftrain.errors import DataError
 from selftrain.metrics import holm, sign_flip
 from selftrain.report import MISSING
-from selftrain.results import Shots
+from selftrain.results import Result, Shots
 from selftrain.tables.board import Board, numbers
 from selftrain.tables.choice import Choice
 from selftrain.tables.names import MODULES, REFERENCES, reading, shown
@@ -50,6 +50,8 @@ class Compared:
     """In points, one for each task and seed."""
     not_learnt: tuple[Sequence[str], Sequence[str]]
     """Of each of the two, the compared tasks on which it is not above the majority class."""
+    rounds: tuple[int, int]
+    """Of each of the two, the most that a run was asked for; 0 where there is no student."""
 
     @property
     def wins(self) -> int:
@@ -79,7 +81,14 @@ def _compared(board: Board, one: Side, other: Side) -> Iterator[Compared]:
         points = tuple(point for points in found.values() for point in points)
         (method, shots), (rival, fewer), on = one, other, list(found)
         unlearnt = (board.not_learnt(method, on, shots), board.not_learnt(rival, on, fewer))
-        yield Compared(board.backbone, shots, method, rival, fewer, points, unlearnt)
+        rounds = (asked_for(board.of(*one)), asked_for(board.of(*other)))
+        yield Compared(board.backbone, shots, method, rival, fewer, points, unlearnt, rounds)
+
+
+def asked_for(cells: Iterable[Result]) -> int:
+    """The most rounds that one of these cells was asked for, or has: older ones do not say."""
+    every = (len(cell.by_round) - 1 if cell.rounds is None else cell.rounds for cell in cells)
+    return max([0, *every])
 
 
 def differences(board: Board, one: Side, other: Side) -> dict[str, list[float]]:
@@ -147,6 +156,13 @@ def _notes(found: Sequence[Compared], tested: Sequence[Compared], *, asked: bool
     yield "Points: mean difference over the pairs of task and seed that both methods have."
     if any(any(each.not_learnt) for each in found):
         yield "Not learnt: not above the majority class on these tasks, so no claim holds there."
+    unlike = {
+        f"{shown(each.method)} ({each.rounds[0]}) with {shown(each.other)} ({each.rounds[1]})"
+        for each in found
+        if all(each.rounds) and each.rounds[0] != each.rounds[1]
+    }
+    if unlike:
+        yield f"Of different numbers of rounds: {'; '.join(sorted(unlike))}."
     if not tested:
         return
     number = len(tested)

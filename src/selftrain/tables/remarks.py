@@ -33,9 +33,10 @@ def remarks(
         else "",
         _seeds(board),
         *_f1(board),
-        _reconstruction(board),
+        *_reduced(board),
         _tunable(cells),
         _rounds(cells),
+        _refused(cells),
         _scored(cells),
         _commits(cells),
         *_unlike(cells),
@@ -51,8 +52,10 @@ def _seeds(board: Board) -> str:
     """Means over different seeds mislead: a seed that is easy for all lifts only some."""
     every = [set(by_seed) for by_seed in board.scores.values()]
     shared = set.intersection(*every) if every else set()
-    if not shared or all(seeds == shared for seeds in every):
+    if all(seeds == shared for seeds in every):
         return ""
+    if not shared:
+        return "Not all have the same seeds, and none is common to all."
     given = ",".join(map(str, sorted(shared)))
     return f"Not all have the same seeds; those that all have: --seeds {given}."
 
@@ -65,11 +68,21 @@ def _f1(board: Board) -> Iterator[str]:
     yield _absent("Without a class whose F1 is asked for", [t for t, c in named.items() if not c])
 
 
-def _reconstruction(board: Board) -> str:
-    told = (
-        "CEST (reconstruction): its similarity graph is not public; ours is rebuilt from its text."
-    )
-    return told if "cest" in board.methods else ""
+REDUCED = {
+    "cest": "CEST (reconstruction): its similarity graph is not public; ours is rebuilt from its "
+    "text.",
+    "list": "LiST: its adapters have the preset's width, and its two stages share the steps of a "
+    "round, but with --as-published.",
+    "tapt-head-ft": "TAPT: a few hundred steps over as much of the pool as a round draws, the MLM "
+    "head frozen.",
+}
+"""What a baseline leaves out of what was published; docs/deviations.md has all of it."""
+
+
+def _reduced(board: Board) -> Iterator[str]:
+    for method, told in REDUCED.items():
+        if method in board.methods:
+            yield told
 
 
 def _tunable(cells: Iterable[Result]) -> str:
@@ -97,6 +110,21 @@ def _rounds(cells: Iterable[Result]) -> str:
         for (least, most), names in sorted(by_span.items())
     )
     return f"Rounds: {'; '.join(told)}." if by_span else ""
+
+
+def _refused(cells: Iterable[Result]) -> str:
+    """Whose score is that of an earlier model than its last: a student that failed hides there."""
+    runs: dict[str, list[Result]] = defaultdict(list)
+    for cell in cells:
+        runs[cell.method].append(cell)
+    told = []
+    for method, every in runs.items():
+        some = [cell for cell in every if cell.refused or cell.kept < len(cell.by_round) - 1]
+        broken = sum(cell.broke_off for cell in some)
+        if some:
+            how = f", in {broken} because training broke off" if broken else ""
+            told.append(f"{shown(method)} in {len(some)} of {len(every)} runs{how}")
+    return f"Rounds refused, so that the model before them stayed: {'; '.join(told)}." * bool(told)
 
 
 def _scored(cells: Sequence[Result]) -> str:
@@ -128,6 +156,9 @@ def _unlike(cells: Sequence[Result]) -> Iterator[str]:
     versions = {cell.version for cell in cells if cell.version}
     if len(versions) > 1:
         yield f"Cells were written by versions {listed(versions)}."
+    devices = {cell.device for cell in cells if cell.device}
+    if len(devices) > 1:
+        yield f"Runs were on {listed(devices)}: their seconds do not compare."
     threads = {str(cell.threads) for cell in cells if cell.method not in REFERENCES}
     if len(threads) > 1:
         yield f"Runs had {listed(threads)} threads: their seconds do not compare."

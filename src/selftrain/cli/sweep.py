@@ -145,7 +145,7 @@ def with_rounds(method: Method, rounds: int | None) -> Method:
 
 
 def estimate(made: Sweep, trials: int) -> str:
-    """What a trial is, and about how long the method as it is takes; a point may cost more or less."""
+    """What a trial is, and about how long it takes; one with a longer prefix takes longer."""
     one = made.bench(made.method, made.out / "estimate")  # no such folder: nothing is done there
     return f"{trials} trials of {len(one.missing())} cells: {spoken(one.seconds())} each"
 

@@ -1,6 +1,6 @@
 """The paper's claims in words, as far as cells can decide them: gains, pair by pair.
 
-    python benchmarks/claims.py benchmarks/paper/cells.jsonl
+    python benchmarks/claims.py benchmarks/paper/cells.jsonl [--backbone minilm]
 
 With ``--before OTHER.jsonl``: how far the same rounds of an earlier file are from these.
 
@@ -31,8 +31,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("cells", type=Path)
     parser.add_argument("--before", type=Path, help="cells of the same methods, computed earlier")
+    parser.add_argument("--backbone", help="cells of this one alone")
     options = parser.parse_args()
-    cells = on_test(options.cells)
+    cells = [c for c in on_test(options.cells) if options.backbone in (None, c.backbone)]
     if options.before is not None:
         again(cells, on_test(options.before))
         return

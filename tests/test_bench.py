@@ -492,6 +492,11 @@ def names(grid: Grid, group: Group) -> list[str]:
     return grid.names(group)
 
 
+def test_a_grid_scores_test_rows_or_design_rows():
+    with pytest.raises(ConfigError, match="on is 'dev'; expected test or design"):
+        Grid(methods={}, tasks=("sst2",), on="dev")
+
+
 def test_what_cannot_be_is_left_out():
     methods = {name: recipe(name) for name in ("head-ft", "prompt-ft", "upet-head-adapter")}
     grid = Grid(methods, ("sst2", "rte"))

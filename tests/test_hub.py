@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import huggingface_hub
 import pyarrow
 import pyarrow.parquet
@@ -73,17 +75,17 @@ def test_bench_takes_its_rows_from_the_hub(shop, tmp_path):
     assert (only.rows, only.also_in_train) == (10, 10)
 
 
-@pytest.mark.parametrize("label", [7, "yes", None])
+@pytest.mark.parametrize("label", [7, "yes", 0.5])
 def test_a_strange_label_is_named_and_leaves_no_file(shop, tmp_path, label):
     files, _ = shop
     files["sst2/train-00000-of-00001.parquet"] = [{"sentence": "a", "label": label}]
     with pytest.raises(DataError, match="label"):
         fetch("sst2", tmp_path / "data")
-    assert [path.name for path in (tmp_path / "data" / "sst2").iterdir()] == ["hub.json"]
+    assert not list((tmp_path / "data" / "sst2").iterdir())
 
 
 def test_a_split_that_is_not_there_is_named(shop, tmp_path):
-    with pytest.raises(DataError, match=r"has no sst2/train-\*\.parquet"):
+    with pytest.raises(DataError, match=r"has no sst2/train.parquet and no sst2/train-\*\.parquet"):
         fetch("sst2", tmp_path / "data")
 
 
@@ -145,6 +147,26 @@ def test_a_task_of_ones_own_may_say_where_its_rows_are(shop, mine, tmp_path, mon
     ] * 2
     with pytest.raises(DataError, match="rows of another place"):
         fetch(mine(PLACE.replace("v2", "v3")), tmp_path / "data")
+
+
+def test_a_place_that_was_wrong_can_be_corrected(shop, mine, tmp_path):
+    files, _ = shop
+    files["train.parquet"] = [{"body": "a", "kind": "ham"}, {"body": "b", "kind": None}]
+    files["test.parquet"] = [{"body": "c", "kind": "spam"}]
+    wrong, right = (PLACE.replace("held_out", part) for part in ("tset", "test"))
+    with pytest.raises(DataError, match=r"has no tset\.parquet"):
+        fetch(mine(wrong), tmp_path / "data")
+    here = fetch(mine(right), tmp_path / "data")
+    assert len((here / "train.jsonl").read_text("utf-8").splitlines()) == 1  # None is no label
+
+
+@pytest.mark.parametrize("name", ["../x", "/x", "", "..", "a b"])
+def test_the_name_of_a_task_leads_nowhere(shop, mine, tmp_path, name):
+    path = Path(mine(PLACE))
+    path.write_text(path.read_text("utf-8").replace('"mine"', f'"{name}"', 1), "utf-8")
+    with pytest.raises(ConfigError, match="the name of a task"):
+        fetch(str(path), tmp_path / "data" / "here")
+    assert not (tmp_path / "data").exists()
 
 
 def test_where_rows_are_changes_nothing_of_a_task(mine):

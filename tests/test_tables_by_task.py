@@ -214,9 +214,10 @@ def test_the_majority_class_is_the_same_for_every_number_of_labels(shots: int | 
 
 
 def test_what_a_baseline_leaves_out_stands_below_it() -> None:
-    for method, told in (("list", "LiST: its adapters"), ("tapt-head-ft", "TAPT: a few hundred")):
+    for method, told in (("list", "LiST: in the preset"), ("tapt-head-ft", "TAPT: a few hundred")):
         assert any(note.startswith(told) for note in main([cell(method, 0.8)]).notes)
         assert not any(note.startswith(told) for note in main([cell("ust", 0.8)]).notes)
+    assert not any("LiST: in" in note for note in main([cell("list", 0.8, preset="paper")]).notes)
 
 
 def test_f1_is_of_the_class_the_task_names_and_missing_where_it_names_none() -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from cells import UPET, cell, rows
+from cells import UPET, cell, rows, seeds
 from selftrain.errors import DataError
 from selftrain.results import Result
 from selftrain.tables import KINDS, Choice, Sheet
@@ -42,8 +43,11 @@ def test_another_recipe_with_all_labels_or_in_another_table_is_no_conflict() -> 
 
 def test_a_recipe_is_compared_with_itself_over_shots() -> None:
     cells = [cell(UPET, 0.8), cell(UPET, 0.9, shots=32, recipe="other")]
-    with pytest.raises(DataError, match="with few labels has cells of several recipes"):
+    with pytest.raises(DataError, match="with 16 labels a class; other with 32 labels") as raised:
         KINDS["shots"](cells, Choice())
+    assert raised.value.hint.startswith("compute")
+    agnews = [replace(each, task="agnews") for each in cells]
+    assert len(KINDS["nonbert"](agnews, Choice())) == 1  # where it does not meet itself
 
 
 def test_cells_of_other_sizes_stand_apart_by_choice_and_in_the_way_of_nobody() -> None:
@@ -53,6 +57,19 @@ def test_cells_of_other_sizes_stand_apart_by_choice_and_in_the_way_of_nobody() -
         (sheet,) = KINDS["main"]([*small, *large], Choice(backbone=backbone))
         assert {row["sst2"].split()[0] for row in rows(sheet).values()} == {score}
     assert rows(main([*small, *large], rows=2000))["majority class"]["sst2"] == "70.0"
+    more = cell("majority", 0.7, 99, rows=1800, most=2000, backbone="bert")
+    (sheet,) = KINDS["main"]([*small, more], Choice(backbone="minilm"))
+    assert rows(sheet)["majority class"]["cells"] == "1"
+    bare = [cell(UPET, 0.8, rows=1800, most=2000), *small, *large]
+    (sheet, *_) = KINDS["main"](bare, Choice(backbone="minilm", rows=2000))
+    assert rows(sheet)["majority class"]["sst2"] == "70.0"
+
+
+def test_a_majority_class_is_lent_to_other_numbers_of_labels() -> None:
+    cells = [*seeds("majority", *[0.35] * 3), *seeds(UPET, *[0.35] * 3, shots=32)]
+    found = rows(main(cells, shots=32))
+    assert found["majority class"]["sst2"] == "35.0 ± 0.0"
+    assert "UPET Head-Adapter (not learnt)" in found  # not above, to the last bit
 
 
 def test_a_recipe_of_other_seeds_is_no_conflict() -> None:

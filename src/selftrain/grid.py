@@ -54,8 +54,12 @@ class Grid:
             fine = bool(slug(name)) and name not in REFERENCES
             expected = "letters, and no name of a reference"
             require(fine, "the name of a method", name, expected, "give the method another name")
-        rows = self.on in ("test", "design")
-        require(rows, "on", self.on, "test or design", "--on design")
+        known = self.on in ("test", "design")
+        require(known, "on", self.on, "test or design", "--on design")
+        places = [slug(find(task).name) for task in self.tasks]
+        for name in {each for each in places if places.count(each) > 1}:
+            told = 'name = "one of its own", in its file'
+            raise ConfigError(f"two tasks are called `{name}`", told)
         if self.rows is not None:
             require(self.rows >= 1, "rows", self.rows, "1 or more", "--rows 1000")
         for name in self.references:
@@ -130,9 +134,6 @@ def grid_of(asked: Mapping[str, Any], on_rows: Literal["test", "design"]) -> Gri
             for name, method in chosen.items()
         }
     tasks = tuple(asked.get("tasks", COMPARED))
-    named = [find(name).name for name in tasks]
-    for name in {each for each in named if named.count(each) > 1}:
-        raise ConfigError(f"two tasks are called `{name}`", 'name = "one of its own", in its file')
     more = {"references": tuple(asked["references"])} if "references" in asked else {}
     return Grid(
         methods=chosen,

@@ -17,8 +17,8 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from selftrain.disk import replacing
-from selftrain.errors import ConfigError, DataError, first_problem
+from selftrain.disk import replacing, slug
+from selftrain.errors import ConfigError, DataError, first_problem, require
 from selftrain.files import records
 from selftrain.task import HUB, Task, find, read
 
@@ -39,6 +39,8 @@ class Source:
     """A commit, a branch or a tag; None: as it is today."""
 
 
+ORIGIN = "hub.json"
+"""Beside the rows of a task: where they come from."""
 OTHERWISE = "give a folder with train.jsonl and test.jsonl for each task"
 EXAMPLE = '[hub] repository = "fancyzhx/ag_news", folder = "data", texts = ["text"]'
 
@@ -79,8 +81,11 @@ def source(name: str) -> Source:
 def fetch(name: str, folder: Path) -> Path:
     """The folder of a task with its train and test rows; nothing is fetched that is there."""
     place, task = source(name), find(name)
+    fine = bool(task.name) and slug(task.name) == task.name
+    require(fine, "the name of a task", task.name, "letters, a part of a path", 'name = "letters"')
     here = folder / task.name
     _check_same(here, place)
+    here.mkdir(parents=True, exist_ok=True)
     for part, split in (("train", place.train), ("test", place.test)):
         path = here / f"{part}.jsonl"
         if path.exists():
@@ -88,18 +93,19 @@ def fetch(name: str, folder: Path) -> Path:
         with replacing(path) as new, new.open("w", encoding="utf-8") as file:
             for row in rows(task, place, split):
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    with replacing(here / ORIGIN) as new:
+        new.write_text(json.dumps(asdict(place), indent=2) + "\n", "utf-8")
     return here
 
 
 def _check_same(here: Path, place: Source) -> None:
-    """Raise where the rows of another place lie; else say there where they come from."""
-    path = here / "hub.json"
-    told = json.dumps(asdict(place), indent=2) + "\n"
-    if not path.exists():
-        here.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as new:
-            new.write_text(told, "utf-8")
-    elif path.read_bytes() != told.encode():
+    """Raise where rows lie that say they come from another place; others are taken as they are."""
+    path = here / ORIGIN
+    try:
+        origin = TypeAdapter(Source).validate_json(path.read_bytes())
+    except (OSError, ValidationError):  # not from the hub, or not whole: nothing speaks against it
+        return
+    if origin != place:
         raise DataError(
             f"{here} holds the rows of another place on the hub",
             f"remove it, and they are fetched again; {path.name} says where they come from",
@@ -113,7 +119,7 @@ def rows(task: Task, source: Source, split: str) -> Iterator[dict[str, str]]:
     for path in _download(source, split):
         for number, row in records(path):
             label = row.get(source.label)
-            if label == -1:
+            if label in (-1, None):
                 continue
             if isinstance(label, int) and 0 <= label < len(task.labels):
                 label = task.labels[label]
@@ -152,5 +158,7 @@ def _download(source: Source, split: str) -> list[Path]:
             f"check the network; or {OTHERWISE}",
         ) from None
     if not found:
-        raise DataError(f"`{source.repository}` has no {start}-*.parquet", OTHERWISE)
+        raise DataError(
+            f"`{source.repository}` has no {start}.parquet and no {start}-*.parquet", OTHERWISE
+        )
     return found

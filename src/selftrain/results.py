@@ -119,6 +119,15 @@ class Result:
     format: int = FORMAT
 
     @property
+    def stayed(self) -> tuple[int, ...]:
+        """The rounds after which the model before them stayed: refused, or broken off.
+
+        Older cells tell those after the kept round alone.
+        """
+        last = len(self.by_round)
+        return tuple(sorted({*self.refused, *range(self.kept + 1, last)} & {*range(last)}))
+
+    @property
     def broke_off(self) -> bool:
         """Whether a student's training broke off: its score is that of the model before it."""
         return None in self.by_round

@@ -274,7 +274,6 @@ class Sweep:
         trial.set_user_attr("recipe", digest(method))
         try:
             found = self.cells(method)
-            check_whole(found)
         except TrainingError as error:
             trial.set_user_attr("why", error.message)
             raise
@@ -299,8 +298,12 @@ class Sweep:
         """The cells of a point, computed where they are missing."""
         place = self.out / "trials" / self.ground / digest(method)
         made = replace(self.bench(method, place), say=once(self.say))
+        check_whole(made.written())
         while made.missing():
-            if not list(made.run()):  # another worker trains the same teacher, or the same point
+            before = len(made.missing())
+            for result in made.run():
+                check_whole([result])
+            if len(made.missing()) == before:  # another worker trains the same teacher, or point
                 time.sleep(LOOK)
         wanted = {made.key(group, method.name) for group in made.grid.groups()}
         return [result for result in made.written() if result.key in wanted]
@@ -321,7 +324,7 @@ class Sweep:
             "preset": self.preset,
             "backbone": self.backbone,
             "shots": self.shots,
-            "tasks": list(self.tasks),
+            "tasks": [find(task).name for task in self.tasks],
             "seeds": list(self.seeds),
             "on": "design",
             "sampler": self.sampler,
@@ -395,7 +398,7 @@ def tried(trial: FrozenTrial) -> Tried:
 
 
 def check_whole(found: Sequence[Result]) -> None:
-    """Raise where a student's training broke off: its teacher's score is no merit of a point."""
+    """Raise where a student's training broke off: the model before it is no merit of a point."""
     for result in found:
         if result.broke_off:
             raise TrainingError(

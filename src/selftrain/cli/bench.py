@@ -13,7 +13,6 @@ from selftrain.cli.fit import resumable
 from selftrain.cli.inputs import seeds_of
 from selftrain.cli.talk import Watch, say, show_json
 from selftrain.errors import ConfigError
-from selftrain.task import HUB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
     from selftrain.results import Result
 
 WORKERS = "Many workers"
+HUB = "hub"
+"""In the place of a folder: rows are fetched."""
 
 
 def bench(

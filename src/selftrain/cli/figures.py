@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -180,7 +181,7 @@ def tsne(
         drawn = chosen(given, rows)
         gold = tuple(row.label for row in drawn)
         views = []
-        for run in runs:
+        for run, here in zip(runs, ends(runs), strict=True):
             manifest = read_manifest(run)
             name = manifest.method.get("name")
             if not isinstance(name, str):
@@ -190,14 +191,25 @@ def tsne(
             check_labels(drawn, model.labels, str(test))
             vectors = features(model, drawn, on)
             with watch.busy("laying out"):
-                # Its own name alone: the numbers of a figure are handed on, and where it lies is no
-                # one's business.
-                here = run.resolve().name
                 views.append(view(here, name, vectors, gold, seed=manifest.seed, number=last))
     near = f"{perplexity(len(drawn)):.3g}"
     setting = f"{len(drawn):,} rows of {test.name}; t-SNE by cosine, perplexity {near}"
     uids = tuple(row.example.uid for row in drawn)
     show(Plane(uids, gold, tuple(views), setting), out, csv, as_json)
+
+
+def ends(runs: Sequence[Path]) -> list[str]:
+    """The ends of the paths by which runs can be told apart, and no more of a machine's folders.
+
+    >>> ends([Path("/home/me/seed-1/run"), Path("/home/me/seed-2/run")])
+    ['seed-1/run', 'seed-2/run']
+    """
+    parts = [run.resolve().parts for run in runs]
+    for length in range(1, max(map(len, parts))):
+        found = ["/".join(each[-length:]) for each in parts]
+        if len(set(found)) == len(set(parts)):
+            return found
+    return [str(run) for run in runs]
 
 
 def check_out(out: list[Path] | None, csv: Path | None, as_json: bool) -> None:

@@ -64,7 +64,7 @@ CellRows = Annotated[
     typer.Option(
         "--rows",
         metavar="N",
-        help="Needed where cells were scored on at most N rows, and on others.",
+        help="Cells of a bench with --rows N; needed where they are of several.",
         rich_help_panel=CELLS,
     ),
 ]

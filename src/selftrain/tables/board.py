@@ -112,7 +112,7 @@ class Board:
             for score in by_seed.values()
         ]
         found = self.scores.get((method, task, shots), {})
-        return [score - fmean(floors) for score in found.values()] if floors else []
+        return [score - max(floors) for score in found.values()] if floors else []
 
 
 def boards(cells: Sequence[Result], choice: Choice) -> list[Board]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from statistics import fmean
 
@@ -30,6 +31,7 @@ def more_labels(results: Sequence[Result], choice: Choice) -> list[Sheet]:
     """Methods and tasks down, labels a class across, where a method has two numbers of them."""
     wanted = [r for r in results if is_main(r.method) and r.shots != "full"]
     cells = choose(wanted, choice)
+    check_one_recipe(cells)
     sheets: list[Sheet] = []
     duels: list[Compared] = []
     for board in boards(cells, choice):
@@ -45,6 +47,24 @@ def more_labels(results: Sequence[Result], choice: Choice) -> list[Sheet]:
             "selftrain bench DATA --shots 16 --shots 32 --shots 64",
         )
     return sheets + compared_sheet(duels, choice)
+
+
+def check_one_recipe(cells: Sequence[Result]) -> None:
+    """Raise where a method with more labels is another method: it is compared with itself."""
+    found: dict[tuple[str, str], dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for cell in cells:
+        if isinstance(cell.shots, int):
+            found[cell.method, cell.backbone][cell.recipe].add(cell.shots)
+    for (method, backbone), by_recipe in found.items():
+        if len(by_recipe) > 1:
+            told = "; ".join(
+                f"{recipe} with {', '.join(map(str, sorted(shots)))} labels a class"
+                for recipe, shots in by_recipe.items()
+            )
+            raise DataError(
+                f"`{method}` on {backbone} has cells of several recipes: {told}",
+                "compute those of one of them again, in another folder: -o FOLDER",
+            )
 
 
 def with_several(board: Board) -> Board:

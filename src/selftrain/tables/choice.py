@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from selftrain.errors import DataError
 from selftrain.report import MAJORITY
-from selftrain.results import Result
+from selftrain.results import Result, Shots
 from selftrain.tables.names import REFERENCES
 
 Metric = Literal["accuracy", "macro_f1", "f1"]
@@ -61,7 +61,11 @@ def with_shots(results: Iterable[Result], choice: Choice, *, full: bool = False)
             if known
             else "selftrain bench writes them",
         )
-    return [c for c in cells if c.shots == choice.shots or (full and c.shots == "full")]
+    kept = [c for c in cells if c.shots == choice.shots or (full and c.shots == "full")]
+    # The majority class of the scored rows is the same with any number of labels.
+    floor = {(c.task, c.backbone, c.seed) for c in kept if c.method == MAJORITY}
+    lent = (replace(c, shots=choice.shots) for c in cells if c.method == MAJORITY)
+    return [*kept, *(c for c in lent if (c.task, c.backbone, c.seed) not in floor)]
 
 
 def choose(results: Iterable[Result], choice: Choice) -> list[Result]:
@@ -73,7 +77,8 @@ def choose(results: Iterable[Result], choice: Choice) -> list[Result]:
     cells = _of_rows(cells, choice.rows)
     for name in choice.compare or ():
         _check_method(cells, name)
-    return _alike(_of_recipe(cells, choice.recipes))
+    cells = _of_recipe(cells, choice.recipes)
+    return _alike(cells if choice.backbone is None else _with_floor(cells, choice.backbone))
 
 
 def _scored_on(cells: Sequence[Result], on: str) -> list[Result]:
@@ -95,10 +100,16 @@ def _on_backbone(cells: Sequence[Result], backbone: str) -> list[Result]:
         raise DataError(
             f"no cell of this table has the backbone `{backbone}`", f"there are {listed(known)}"
         )
+    # The majority class is the same whatever encoder stands beside it: another's may fill a gap.
+    return [cell for cell in cells if cell.backbone == backbone or cell.method == MAJORITY]
+
+
+def _with_floor(cells: Sequence[Result], backbone: str) -> list[Result]:
+    """Its own cells, and another's majority class where it has none of the same rows."""
     mine = [cell for cell in cells if cell.backbone == backbone]
-    # The majority class is the same whatever encoder stands beside it: another's fills a gap.
+    scored = {(cell.task, cell.rows, cell.data) for cell in mine}
     floor = {(c.task, c.shots, c.seed) for c in mine if c.method == MAJORITY}
-    others = (c for c in cells if c.method == MAJORITY and c.backbone != backbone)
+    others = (c for c in cells if c.backbone != backbone and (c.task, c.rows, c.data) in scored)
     return [*mine, *(c for c in others if (c.task, c.shots, c.seed) not in floor)]
 
 
@@ -141,7 +152,8 @@ def _alike(cells: Sequence[Result]) -> list[Result]:
             weights[cell.backbone].update(filter(None, [cell.weights]))
     asked = sorted({cell.most for cell in cells if cell.most is not None})
     apart = "compute some of them again, in another folder: -o FOLDER"
-    one = f"choose one: --rows {asked[0]}" if len(asked) > 1 else apart
+    several = asked and len({cell.most for cell in cells}) > 1
+    one = f"choose one: --rows {asked[0]}" if several else apart
     for found, told, hint in (
         (sizes, "of {} were scored on {} rows", one),
         (files, "of {} are of {} different files", apart),
@@ -175,22 +187,21 @@ def _check_method(cells: Sequence[Result], method: str) -> None:
 
 
 def _of_recipe(cells: Sequence[Result], wanted: Sequence[str]) -> list[Result]:
-    """Cells of one recipe for each method and backbone, whatever the number of shots."""
+    """Cells of one recipe for each method, backbone and number of shots."""
     for name in wanted:
         if not any(cell.recipe.startswith(name) for cell in cells):
             raise DataError(f"no cell of this table is of recipe `{name}`", "leave out --recipe")
-    groups: dict[tuple[str, str, str], list[Result]] = defaultdict(list)
-    for cell in cells:  # all labels are learnt from by epochs, which is a recipe of its own
-        few = "few" if cell.shots != "full" else "all"
-        groups[cell.method, cell.backbone, few].append(cell)
+    groups: dict[tuple[str, str, Shots], list[Result]] = defaultdict(list)
+    for cell in cells:
+        groups[cell.method, cell.backbone, cell.shots].append(cell)
     kept = []
-    for (method, backbone, few), group in groups.items():
+    for (method, backbone, shots), group in groups.items():
         recipes = {cell.recipe for cell in group}
         if len(recipes) > 1:
             recipes = {recipe for recipe in recipes if recipe.startswith(tuple(wanted))}
         if len(recipes) != 1:
             raise DataError(
-                f"`{method}` on {backbone} with {few} labels has cells of several recipes: "
+                f"`{method}` on {backbone} with {shots} shots has cells of several recipes: "
                 + "; ".join(_described(group)),
                 f"say which is meant: --recipe {group[-1].recipe}",
             )

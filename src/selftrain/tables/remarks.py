@@ -71,8 +71,8 @@ def _f1(board: Board) -> Iterator[str]:
 REDUCED = {
     "cest": "CEST (reconstruction): its similarity graph is not public; ours is rebuilt from its "
     "text.",
-    "list": "LiST: its adapters have the preset's width, and its two stages share the steps of a "
-    "round, but with --as-published.",
+    "list": "LiST: in the preset laptop its adapters are 64 wide instead of 128, and its stages "
+    "share the steps of a round.",
     "tapt-head-ft": "TAPT: a few hundred steps over as much of the pool as a round draws, the MLM "
     "head frozen.",
 }
@@ -81,7 +81,8 @@ REDUCED = {
 
 def _reduced(board: Board) -> Iterator[str]:
     for method, told in REDUCED.items():
-        if method in board.methods:
+        cells = board.of(method)
+        if cells and ("laptop" not in told or any(cell.preset == "laptop" for cell in cells)):
             yield told
 
 
@@ -113,13 +114,13 @@ def _rounds(cells: Iterable[Result]) -> str:
 
 
 def _refused(cells: Iterable[Result]) -> str:
-    """Whose score is that of an earlier model than its last: a student that failed hides there."""
+    """Whose rounds were refused: a student that failed hides behind the model before it."""
     runs: dict[str, list[Result]] = defaultdict(list)
     for cell in cells:
         runs[cell.method].append(cell)
     told = []
     for method, every in runs.items():
-        some = [cell for cell in every if cell.refused or cell.kept < len(cell.by_round) - 1]
+        some = [cell for cell in every if cell.stayed]
         broken = sum(cell.broke_off for cell in some)
         if some:
             how = f", in {broken} because training broke off" if broken else ""

@@ -66,8 +66,12 @@ def test_cells_of_other_sizes_stand_apart_by_choice_and_in_the_way_of_nobody() -
 
 
 def test_a_majority_class_is_lent_to_other_numbers_of_labels() -> None:
-    cells = [*seeds("majority", *[0.35] * 3), *seeds(UPET, *[0.35] * 3, shots=32)]
-    found = rows(main(cells, shots=32))
+    cells = [*seeds("majority", *[0.35] * 4), *seeds(UPET, *[0.35] * 3, shots=32)]
+    cells += [cell("majority", 0.9, 0, task="cb"), cell(UPET, 0.9, 0, task="cb")]
+    sheet = main(cells, shots=32)
+    assert sheet.head[2:4] == ("sst2", "average")  # and to no task or seed without a cell
+    found = rows(sheet)
+    assert found["majority class"]["cells"] == "3"
     assert found["majority class"]["sst2"] == "35.0 ± 0.0"
     assert "UPET Head-Adapter (not learnt)" in found  # not above, to the last bit
 

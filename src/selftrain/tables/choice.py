@@ -62,10 +62,14 @@ def with_shots(results: Iterable[Result], choice: Choice, *, full: bool = False)
             else "selftrain bench writes them",
         )
     kept = [c for c in cells if c.shots == choice.shots or (full and c.shots == "full")]
-    # The majority class of the scored rows is the same with any number of labels.
-    floor = {(c.task, c.backbone, c.seed) for c in kept if c.method == MAJORITY}
-    lent = (replace(c, shots=choice.shots) for c in cells if c.method == MAJORITY)
-    return [*kept, *(c for c in lent if (c.task, c.backbone, c.seed) not in floor)]
+    # The majority class of the scored rows is the same with any number of labels: others lend it.
+    floor = {cell.key for cell in kept if cell.method == MAJORITY}
+    scored = {(cell.task, cell.seed, cell.on, cell.most) for cell in kept}
+    lent = (replace(cell, shots=choice.shots) for cell in cells if cell.method == MAJORITY)
+    return [
+        *kept,
+        *(c for c in lent if c.key not in floor and (c.task, c.seed, c.on, c.most) in scored),
+    ]
 
 
 def choose(results: Iterable[Result], choice: Choice) -> list[Result]:

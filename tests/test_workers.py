@@ -251,6 +251,18 @@ def test_a_bench_travels_without_its_listeners(made):
     assert there.out.is_absolute()
 
 
+def test_a_task_file_is_found_from_any_folder(made, tmp_path, monkeypatch):
+    text = 'name = "sst2"\nlabels = ["negative", "positive"]\n'
+    (tmp_path / "mine.toml").write_text(text, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    here = made(tasks=("mine.toml",), methods={})
+    there = workers.portable(here)
+    monkeypatch.chdir("/")
+    assert there.grid.tasks == (str(tmp_path / "mine.toml"),)
+    assert {group.named for group, _ in there.missing()} == {"sst2"}
+    assert workers.portable(made(tasks=("sst2",))).grid.tasks == ("sst2",)
+
+
 # ── one file of cells ────────────────────────────────────────────────────────────────────────
 
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from selftrain.bench import Bench
@@ -26,6 +27,7 @@ from selftrain.grid import Group
 from selftrain.machine import silent, unheard
 from selftrain.method import digest
 from selftrain.results import Result
+from selftrain.task import known
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
@@ -163,7 +165,8 @@ def ray_groups(bench: Bench, address: str) -> Iterator[Result]:
         cards = 1 if bench.on.device == "cuda" else 0
         task = ray.remote(num_cpus=bench.on.threads or 1, num_gpus=cards)(computed)
         there = portable(bench)
-        going = [task.remote(there, group) for group in bench.grid.groups() if group in todo]
+        pairs = zip(bench.grid.groups(), there.grid.groups(), strict=True)
+        going = [task.remote(there, theirs) for group, theirs in pairs if group in todo]
         failed: list[SelftrainError] = []
         while going:
             done, going = ray.wait(going)
@@ -186,8 +189,11 @@ def computed(bench: Bench, group: Group) -> list[Result]:
 
 def portable(bench: Bench) -> Bench:
     """The bench as another machine can take it: whole paths, and nobody here to talk to."""
+    # A task of one's own is a file, called by its name in every cell, wherever that file lies.
+    files = [task if task in known() else str(Path(task).resolve()) for task in bench.grid.tasks]
     return replace(
         bench,
+        grid=replace(bench.grid, tasks=tuple(files)),
         data=bench.data.resolve(),
         out=bench.out.resolve(),
         shared=bench.shared and bench.shared.resolve(),

@@ -10,6 +10,7 @@ label has a higher weight than a wrong one.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean
@@ -35,9 +36,13 @@ def main() -> None:
     options = parser.parse_args()
     done = lines.measured(options.out, *KEY)
     gold: dict[str, Mapping[str, str]] = {}
+    gone = 0
     for cell in results.read(options.bench / "cells.jsonl"):
         name = {key: getattr(cell, key) for key in KEY}
         if cell.run is None or len(cell.by_round) < 2 or tuple(name.values()) in done:
+            continue
+        if not (options.bench / cell.run).is_dir():
+            gone += 1
             continue
         if cell.task not in gold:
             gold[cell.task] = labels_of(options.data, cell)
@@ -47,6 +52,8 @@ def main() -> None:
             accuracy = {part: found.parts[part].accuracy for part in PARTS}
             figures = {"right": accuracy, "areas": found.areas, "rows": found.rows}
             lines.append(options.out, {**name, "round": number, **figures})
+    if gone:
+        print(f"cells whose run folder is not here: {gone}", file=sys.stderr)
     show(options.out)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import huggingface_hub
@@ -153,11 +154,14 @@ def test_a_place_that_was_wrong_can_be_corrected(shop, mine, tmp_path):
     files, _ = shop
     files["train.parquet"] = [{"body": "a", "kind": "ham"}, {"body": "b", "kind": None}]
     files["test.parquet"] = [{"body": "c", "kind": "spam"}]
-    wrong, right = (PLACE.replace("held_out", part) for part in ("tset", "test"))
+    files["early.parquet"] = [{"body": "x", "kind": "ham"}]
+    right = PLACE.replace("held_out", "test")
+    wrong = right.replace('test = "test"', 'test = "tset"\ntrain = "early"')
     with pytest.raises(DataError, match=r"has no tset\.parquet"):
         fetch(mine(wrong), tmp_path / "data")
     here = fetch(mine(right), tmp_path / "data")
-    assert len((here / "train.jsonl").read_text("utf-8").splitlines()) == 1  # None is no label
+    (row,) = (here / "train.jsonl").read_text("utf-8").splitlines()  # None is no label
+    assert json.loads(row) == {"text": "a", "label": "ham"}  # and nothing of the wrong place
 
 
 @pytest.mark.parametrize("name", ["../x", "/x", "", "..", "a b"])

@@ -79,17 +79,17 @@ def source(name: str) -> Source:
 
 
 def fetch(name: str, folder: Path) -> Path:
-    """The folder of a task with its train and test rows; nothing is fetched that is there."""
+    """The folder of a task with its train and test rows, fetched unless both are there."""
     place, task = source(name), find(name)
     fine = bool(task.name) and slug(task.name) == task.name
     require(fine, "the name of a task", task.name, "letters, a part of a path", 'name = "letters"')
     here = folder / task.name
     _check_same(here, place)
+    parts = {here / "train.jsonl": place.train, here / "test.jsonl": place.test}
+    if all(path.exists() for path in parts):
+        return here
     here.mkdir(parents=True, exist_ok=True)
-    for part, split in (("train", place.train), ("test", place.test)):
-        path = here / f"{part}.jsonl"
-        if path.exists():
-            continue
+    for path, split in parts.items():  # one alone may be left of a place that was wrong
         with replacing(path) as new, new.open("w", encoding="utf-8") as file:
             for row in rows(task, place, split):
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")

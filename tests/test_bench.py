@@ -477,12 +477,14 @@ def test_one_method_of_two_presets_is_computed_once_and_stands_in_the_table_of_e
 
 def test_what_a_method_will_do_to_rows_and_models_is_said_once(made):
     said = []
-    both = {name: replace(each, pool=500, rounds=1) for name, each in (("a", METHOD), ("b", ST))}
-    here = made(seeds=(12,), references=(), methods=both)
+    methods = {"a": METHOD, "b": ST, "c": replace(METHOD, passes=2)}
+    methods = {name: replace(each, pool=500, rounds=1) for name, each in methods.items()}
+    here = made(seeds=(12,), references=(), methods=methods)
     list(replace(here, say=said.append).run())
     place = f"sst2/{slug(here.grid.backbones[0])}/4-shot/seed-12"
     told = "pool smaller than asked: 72 texts, a round draws 500; all are taken"
     assert said.count(f"{place}: {told}") == 1
+    assert [line.endswith("is finished: these are its rounds") for line in said].count(True) == 1
 
 
 # ── who competes ─────────────────────────────────────────────────────────────────────────────

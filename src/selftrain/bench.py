@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -260,13 +261,12 @@ class Bench:
             model = REFERENCES[name](task, backbone, split.labeled, ground.held)
             return self.result(ground, name, model)
         for note in rehearse(task, split, method, backbone, seed=group.seed):
-            if note not in ground.told:
-                self.say(f"{group.place}: {note}")
-                ground.told.add(note)
+            self.tell(ground, f"{group.place}: {note}")
         folder = self.folder(group, name, method)
         kept = Shared.of(
             self.shared or self.out / "shared", task, split, method, backbone, group.seed
         )
+        tell = partial(self.tell, ground)
         rounds = []
         for round_ in train(
             folder,
@@ -277,7 +277,7 @@ class Bench:
             seed=group.seed,
             on=self.on,
             say=self.say,
-            teacher=kept.teacher_of(task, split, backbone=backbone, on=self.on, say=self.say),
+            teacher=kept.teacher_of(task, split, backbone=backbone, on=self.on, say=tell),
             annotate=kept.annotate,
             part=True,
         ):
@@ -306,6 +306,12 @@ class Bench:
             threads=made.threads,
             run=folder.relative_to(self.out).as_posix(),
         )
+
+    def tell(self, ground: Ground, line: str) -> None:
+        """Say of a group's rows or models what was not said of them yet."""
+        if line not in ground.told:
+            ground.told.add(line)
+            self.say(line)
 
     def folder(self, group: Group, name: str, method: Method) -> Path:
         """Where its run is: the same for any number of rounds, so that more go on from fewer."""

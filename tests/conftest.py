@@ -12,10 +12,13 @@ import pytest
 import torch
 
 import small_run
+from selftrain import tasksets
 from selftrain.backbone import Backbone, load
+from selftrain.bench import Bench
 from selftrain.loop import Round, self_train
 from selftrain.manifest import Manifest
 from selftrain.running import Run
+from small_bench import bench_of, write_part
 from tiny import make
 
 
@@ -81,3 +84,23 @@ def folder(tmp_path: Path, rounds: list[Round], manifest: Manifest) -> Path:
         for round_ in rounds:
             run.save(round_)
     return tmp_path / "run"
+
+
+# ── a task on disk ──
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with one small task, and few rows set aside for design."""
+    monkeypatch.setattr(tasksets, "DESIGN", 20)
+    write_part(tmp_path / "data", "train", 100)
+    write_part(tmp_path / "data", "test", 30, first=500)
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def small_bench(
+    data: Path, tmp_path: Path, tiny_folder: Callable[[str], Path]
+) -> Callable[..., Bench]:
+    """A bench on that task, by the name of its folder: ``small_bench("out", seeds=(12,))``."""
+    return lambda out="out", **more: bench_of(data, tmp_path / out, tiny_folder("bert"), **more)

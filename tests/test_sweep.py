@@ -17,7 +17,6 @@ from safetensors.torch import load_file, save_file
 
 from by_hand import MACHINE, METHOD
 from command import selftrain as command
-from command import sentences
 from selftrain import sweep, tasksets
 from selftrain.errors import ConfigError, DataError, RunError, TrainingError
 from selftrain.recipes import recipe
@@ -26,22 +25,14 @@ from selftrain.space import changed, check_space, entries, paper_space, read_spa
 from selftrain.sweep import Sweep
 from selftrain.tables import read_sweep
 
-LABELS = {"good": "positive", "bad": "negative"}
 SPACE = {"select.score.alpha": (0.1, 0.9), "student.changes.width": (2, 4)}
 
 
-def write_task(folder: Path) -> Path:
-    """A folder with one small task. There is no test file: a sweep has no use for one."""
-    (folder / "sst2").mkdir(parents=True)
-    lines = [json.dumps({"text": text, "label": LABELS[label]}) for text, label in sentences(100)]
-    (folder / "sst2" / "train.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
-    return folder
-
-
 @pytest.fixture
-def data(tmp_path, monkeypatch) -> Path:
-    monkeypatch.setattr(tasksets, "DESIGN", 20)
-    return write_task(tmp_path / "data")
+def data(data: Path) -> Path:
+    """Without a test file: a sweep has no use for one."""
+    (data / "sst2" / "test.jsonl").unlink()
+    return data
 
 
 @pytest.fixture

@@ -16,49 +16,32 @@ from filelock import FileLock
 from by_hand import MACHINE, METHOD
 from cells import CELL
 from command import selftrain as command
-from command import sentences
-from selftrain import results, tasksets, workers
+from selftrain import results, workers
 from selftrain.bench import Bench
 from selftrain.errors import ConfigError, RunError
-from selftrain.grid import Grid
 from selftrain.workers import optuna_groups, ray_groups
-from test_bench import write_grid
+from small_bench import FT, bench_of, write_grid
 
 TESTS = str(Path(__file__).parent)
-LABELS = {"good": "positive", "bad": "negative"}
-FT = replace(METHOD, name="ft", student=(), rounds=0)
 SEEDS = (12, 21, 42)
 
 
-def bench_of(data: Path, out: Path, backbone: str, **more) -> Bench:
+def three(data: Path, out: Path, backbone: object, **more) -> Bench:
     """Three groups of three cells, judged on design rows."""
     given = {
         "methods": {"upet": replace(METHOD, rounds=1), "ft": FT},
-        "tasks": ("sst2",),
-        "backbones": (backbone,),
         "seeds": SEEDS,
-        "shots": (4,),
         "references": ("majority",),
         "on": "design",
         **more,
     }
-    return Bench(Grid(**given), data, out, on=MACHINE)
-
-
-@pytest.fixture
-def data(tmp_path, monkeypatch) -> Path:
-    monkeypatch.setattr(tasksets, "DESIGN", 20)
-    folder = tmp_path / "data" / "sst2"
-    folder.mkdir(parents=True)
-    lines = [json.dumps({"text": text, "label": LABELS[label]}) for text, label in sentences(100)]
-    (folder / "train.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
-    return folder.parent
+    return bench_of(data, out, backbone, **given)
 
 
 @pytest.fixture
 def made(data, tmp_path, tiny_folder):
     def make(out="out", **more) -> Bench:
-        return bench_of(data, tmp_path / out, str(tiny_folder("bert")), **more)
+        return three(data, tmp_path / out, tiny_folder("bert"), **more)
 
     return make
 
@@ -81,12 +64,12 @@ from dataclasses import replace
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 from selftrain import tasksets, workers
-from test_workers import bench_of
+from test_workers import three
 tasksets.DESIGN, workers.BEAT, workers.GRACE, workers.LOOK = 20, 1, {grace}, 0.2
 def say(line):
     if {killed} and "round 1/1" in line:
         os.kill(os.getpid(), signal.SIGKILL)
-made = replace(bench_of(Path({data!r}), Path({out!r}), {backbone!r}), say=say)
+made = replace(three(Path({data!r}), Path({out!r}), {backbone!r}), say=say)
 print(len(list(workers.optuna_groups(made, {storage!r}))))
 """
 

@@ -11,7 +11,7 @@ the other lines: whoever reads several of them should ask for more than 0.05.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from statistics import fmean
 
@@ -21,10 +21,27 @@ from selftrain import results
 from selftrain.metrics import sign_flip
 from selftrain.results import Result
 from selftrain.tables.compared import claims
-from selftrain.tables.names import ABLATIONS, is_main, ordered, shown, variant
+from selftrain.tables.names import ABLATIONS, Alpha, alpha_of, is_main, ordered, shown, variant
 
 UPET = {"head": "upet-head-adapter", "prompt": "upet-prompt-adapter"}
 TEACHER = 0
+OF_ALPHA: dict[str, tuple[Callable[[Alpha], bool], Callable[[Alpha], bool]]] = {
+    "alpha 0.2 and 0.4, over all others": (
+        lambda drawn: drawn.alpha in ("0.2", "0.4"),
+        lambda drawn: drawn.alpha not in ("0.2", "0.4"),
+    ),
+    "alpha 0.4, over 0": (lambda drawn: drawn.alpha == "0.4", lambda drawn: drawn.alpha == "0"),
+    "alpha 0.4, over 1": (lambda drawn: drawn.alpha == "0.4", lambda drawn: drawn.alpha == "1"),
+    "top k, over drawn by weight": (
+        lambda drawn: drawn.how == "topk",
+        lambda drawn: drawn.how == "sample",
+    ),
+    "raw weights, over ranks": (
+        lambda drawn: drawn.scale == "raw",
+        lambda drawn: drawn.scale == "rank",
+    ),
+}
+"""Table 4: the mean of some of its entries, over the mean of others."""
 
 
 def main() -> None:
@@ -88,7 +105,9 @@ def compared(cells: list[Result]) -> Iterator[tuple[str, list[float]]]:
                 for pair in sorted(head.keys() & prompt.keys())
             ],
         )
-        yield from between([cell for cell in cells if cell.backbone == backbone], backbone)
+        here = [cell for cell in cells if cell.backbone == backbone]
+        yield from between(here, backbone)
+        yield from by_alpha(here, backbone)
 
 
 def between(cells: list[Result], backbone: str) -> Iterator[tuple[str, list[float]]]:
@@ -105,6 +124,25 @@ def between(cells: list[Result], backbone: str) -> Iterator[tuple[str, list[floa
         both = sorted(mine.keys() & theirs.keys())
         name = f"`{backbone}`: {shown(method)}, over {shown(other)}"
         yield name, [mine[pair] - theirs[pair] for pair in both]
+
+
+def by_alpha(cells: list[Result], backbone: str) -> Iterator[tuple[str, list[float]]]:
+    """Means over entries of Table 4, for each task and seed that has all of its entries."""
+    by_pair: dict[tuple[str, int], dict[Alpha, float]] = {}
+    for cell in cells:
+        if found := alpha_of(cell.method):
+            by_pair.setdefault((cell.task, cell.seed), {})[found] = cell.accuracy
+    most = max(map(len, by_pair.values()), default=0)
+    whole = [scores for _, scores in sorted(by_pair.items()) if len(scores) == most]
+    for name, (mine, theirs) in OF_ALPHA.items():
+        yield (
+            f"`{backbone}`: {name}",
+            [mean_of(scores, mine) - mean_of(scores, theirs) for scores in whole],
+        )
+
+
+def mean_of(scores: dict[Alpha, float], wanted: Callable[[Alpha], bool]) -> float:
+    return fmean(score for drawn, score in scores.items() if wanted(drawn))
 
 
 def ends(cells: Iterable[Result], before: int) -> list[float]:

@@ -1,15 +1,19 @@
-"""The scripts of benchmarks/ still fit the package; a page that one writes is as it writes it."""
+"""The scripts of benchmarks/ fit the package; what is written of cells is what the cells say."""
 
 from __future__ import annotations
 
 import runpy
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from command import selftrain as command
+
 ROOT = Path(__file__).parents[1]
+PAPER = ROOT / "benchmarks" / "paper"
 SCRIPTS = sorted((ROOT / "benchmarks").glob("*.py"))
 
 
@@ -33,8 +37,45 @@ def test_a_script_finds_what_it_imports(script: Path) -> None:
 def test_the_first_tables_are_what_the_committed_cells_say(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cells = ROOT / "benchmarks" / "paper" / "cells.jsonl"
-    monkeypatch.setattr(sys, "argv", ["first_tables.py", str(cells)])
-    runpy.run_path(str(ROOT / "benchmarks" / "first_tables.py"), run_name="__main__")
+    run(monkeypatch, "first_tables.py", PAPER / "cells.jsonl")
     page = ROOT / "docs" / "first-tables.md"
     assert capsys.readouterr().out == page.read_text(encoding="utf-8")
+
+
+def test_the_gains_on_the_page_of_results_are_what_the_committed_cells_say(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(monkeypatch, "claims.py", PAPER / "cells.jsonl")
+    _, _, *by_round = capsys.readouterr().out.splitlines()  # without the head
+    run(monkeypatch, "claims.py", PAPER / "one_round.jsonl", "--backbone", "minilm-mlm")
+    of_alpha = capsys.readouterr().out.splitlines()[-5:]
+    page = (ROOT / "docs" / "results.md").read_text("utf-8").splitlines()
+    assert len(by_round) == 14
+    assert "alpha 0.2 and 0.4" in of_alpha[0]
+    assert {*by_round, *of_alpha} <= {*page}
+
+
+def tables() -> Iterator[tuple[str, list[str]]]:
+    """Those that ``tables.sh`` writes and that are committed, and the words of their commands."""
+    for line in (PAPER / "tables.sh").read_text("utf-8").splitlines():
+        words = shlex.split(line, comments=True) if line.startswith("table ") else []
+        if words and (PAPER / "tables" / f"{words[1]}.md").exists():
+            _, name, kind, cells, *flags = words
+            yield name, ["table", kind, str(PAPER / f"{cells}.jsonl"), *flags]
+
+
+@pytest.mark.parametrize(("name", "line"), [pytest.param(*each, id=each[0]) for each in tables()])
+def test_the_papers_tables_are_what_the_committed_cells_say(
+    name: str, line: list[str], tmp_path: Path
+) -> None:
+    for form in ("md", "csv", "tex"):
+        said = command(shlex.join([*line, "-o", str(tmp_path / f"{name}.{form}")]))
+        assert said.code == 0, said.err
+        committed = PAPER / "tables" / f"{name}.{form}"
+        assert (tmp_path / committed.name).read_text("utf-8") == committed.read_text("utf-8")
+
+
+def run(monkeypatch: pytest.MonkeyPatch, script: str, *words: object) -> None:
+    """Run a script of the folder, as it would be called."""
+    monkeypatch.setattr(sys, "argv", [script, *map(str, words)])
+    runpy.run_path(str(ROOT / "benchmarks" / script), run_name="__main__")

@@ -29,7 +29,7 @@ table main main three_rounds --backbone minilm-mlm --paper
 table main-minilm main three_rounds --backbone minilm
 table first main cells --backbone minilm-mlm --seeds 12,21,42 --paper
 table ablation ablation one_round --backbone minilm-mlm --paper
-table alpha alpha one_round --backbone minilm-mlm --seeds 12 --paper # the others have alpha 0, 0.4 and 1 with top k alone
+table alpha alpha one_round --backbone minilm-mlm --paper
 table pel pel one_round --backbone minilm-mlm --seeds 12 --paper # computed for no other seed
 table shots shots one_round --backbone minilm-mlm --paper
 table pairs main pairs --backbone minilm-mlm --paper

@@ -107,6 +107,7 @@ def compared(cells: list[Result]) -> Iterator[tuple[str, list[float]]]:
         )
         here = [cell for cell in cells if cell.backbone == backbone]
         yield from between(here, backbone)
+        yield from by_module(here, backbone)
         yield from by_alpha(here, backbone)
 
 
@@ -124,6 +125,26 @@ def between(cells: list[Result], backbone: str) -> Iterator[tuple[str, list[floa
         both = sorted(mine.keys() & theirs.keys())
         name = f"`{backbone}`: {shown(method)}, over {shown(other)}"
         yield name, [mine[pair] - theirs[pair] for pair in both]
+
+
+def by_module(cells: list[Result], backbone: str) -> Iterator[tuple[str, list[float]]]:
+    """Table 2: all parameters over an adapter, in the teacher and in the student."""
+    by_pair: dict[tuple[str, int], dict[str, Result]] = {}
+    for cell in cells:
+        by_pair.setdefault((cell.task, cell.seed), {})[cell.method] = cell
+    full, small = "upet-head-full", "upet-head-adapter"
+    four = full, small, f"{full}-pel-teacher", f"{small}-pel-teacher"
+    whole = [mine for _, mine in sorted(by_pair.items()) if {*four} <= {*mine}]
+    own, student, taught = [], [], []
+    for mine in whole:
+        all_all, all_few, few_all, few_few = (mine[name].accuracy for name in four)
+        own.append(score(mine[four[0]], TEACHER) - score(mine[four[2]], TEACHER))
+        student.append((all_all - all_few + few_all - few_few) / 2)
+        taught.append((all_all - few_all + all_few - few_few) / 2)
+    of = "all parameters, over an adapter"
+    yield f"`{backbone}`: the teacher itself: {of}", own
+    yield f"`{backbone}`: students: {of} in the student", student
+    yield f"`{backbone}`: students: {of} in the teacher", taught
 
 
 def by_alpha(cells: list[Result], backbone: str) -> Iterator[tuple[str, list[float]]]:

@@ -30,7 +30,7 @@ table main-minilm main three_rounds --backbone minilm
 table first main cells --backbone minilm-mlm --seeds 12,21,42 --paper
 table ablation ablation one_round --backbone minilm-mlm --paper
 table alpha alpha one_round --backbone minilm-mlm --paper
-table pel pel one_round --backbone minilm-mlm --seeds 12 --paper # computed for no other seed
+table pel pel one_round --backbone minilm-mlm --paper
 table shots shots one_round --backbone minilm-mlm --paper
 table pairs main pairs --backbone minilm-mlm --paper
 table speed speed one_round --backbone minilm-mlm

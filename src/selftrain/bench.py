@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -38,7 +37,7 @@ from selftrain.evaluate import Predictor, answered, score
 from selftrain.experiment import Watched, train
 from selftrain.grid import REFERENCES, Grid, Group
 from selftrain.loop import Round
-from selftrain.machine import Machine, unheard
+from selftrain.machine import Machine, once, unheard
 from selftrain.method import Method, digest
 from selftrain.metrics import accuracy, reliability
 from selftrain.recipes import with_all_labels
@@ -63,12 +62,12 @@ class Ground:
     held: tuple[Labeled, ...]
     """The rows that are scored."""
     backbone: Backbone
+    tell: Callable[[str], object]
+    """Is told of its rows and models: once is enough."""
     also_in_train: int
     """Scored rows whose text is also labelled or in the pool."""
     known: dict[str, float] = field(default_factory=dict)
     """Accuracies by what a model is made of: many methods share a teacher."""
-    told: set[str] = field(default_factory=set)
-    """What was said of its rows and models: once is enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +250,7 @@ class Bench:
             self.say(f"{group.place}: {text}: {times}")
         seen = {*map(gist, split.labeled), *map(gist, split.unlabeled)}
         also = sum(gist(row) in seen for row in held)
-        return Ground(group, rows.task, split, held, backbone, also)
+        return Ground(group, rows.task, split, held, backbone, once(self.say), also)
 
     def cell(self, ground: Ground, name: str) -> Result:
         """Train where there is something to train, then score."""
@@ -261,12 +260,11 @@ class Bench:
             model = REFERENCES[name](task, backbone, split.labeled, ground.held)
             return self.result(ground, name, model)
         for note in rehearse(task, split, method, backbone, seed=group.seed):
-            self.tell(ground, f"{group.place}: {note}")
+            ground.tell(f"{group.place}: {note}")
         folder = self.folder(group, name, method)
         kept = Shared.of(
             self.shared or self.out / "shared", task, split, method, backbone, group.seed
         )
-        tell = partial(self.tell, ground)
         rounds = []
         for round_ in train(
             folder,
@@ -277,7 +275,7 @@ class Bench:
             seed=group.seed,
             on=self.on,
             say=self.say,
-            teacher=kept.teacher_of(task, split, backbone=backbone, on=self.on, say=tell),
+            teacher=kept.teacher_of(task, split, backbone=backbone, on=self.on, say=ground.tell),
             annotate=kept.annotate,
             part=True,
         ):
@@ -306,12 +304,6 @@ class Bench:
             threads=made.threads,
             run=folder.relative_to(self.out).as_posix(),
         )
-
-    def tell(self, ground: Ground, line: str) -> None:
-        """Say of a group's rows or models what was not said of them yet."""
-        if line not in ground.told:
-            ground.told.add(line)
-            self.say(line)
 
     def folder(self, group: Group, name: str, method: Method) -> Path:
         """Where its run is: the same for any number of rounds, so that more go on from fewer."""

@@ -31,6 +31,18 @@ def unheard(_note: str) -> None:
     """Where nobody wants to be told."""
 
 
+def once(say: Callable[[str], object]) -> Callable[[str], object]:
+    """The same listener, who hears a line but the first time."""
+    told: set[str] = set()
+
+    def tell(line: str) -> None:
+        if line not in told:
+            told.add(line)
+            say(line)
+
+    return tell
+
+
 @dataclass(frozen=True, slots=True)
 class Machine:
     """Device, threads, disk, and how progress is shown."""

@@ -34,7 +34,7 @@ from selftrain.bench import Bench
 from selftrain.disk import replacing
 from selftrain.errors import ConfigError, DataError, RunError, TrainingError, require
 from selftrain.grid import SEEDS, Grid
-from selftrain.machine import Machine, unheard
+from selftrain.machine import Machine, once, unheard
 from selftrain.method import Method, digest, to_plain
 from selftrain.metrics import spread
 from selftrain.results import Result
@@ -364,18 +364,6 @@ def sqlite(path: Path) -> str:
     'sqlite:///runs/{{x}}/sweep.db'
     """
     return f"sqlite:///{path}".replace("{", "{{").replace("}", "}}")
-
-
-def once(say: Callable[[str], object]) -> Callable[[str], object]:
-    """The same listener, who hears a line but the first time."""
-    told: set[str] = set()
-
-    def tell(line: str) -> None:
-        if line not in told:
-            told.add(line)
-            say(line)
-
-    return tell
 
 
 def place(trial: Trial) -> int:

@@ -11,7 +11,7 @@ the other lines: whoever reads several of them should ask for more than 0.05.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from statistics import fmean
 
@@ -21,27 +21,20 @@ from selftrain import results
 from selftrain.metrics import sign_flip
 from selftrain.results import Result
 from selftrain.tables.compared import claims
-from selftrain.tables.names import ABLATIONS, Alpha, alpha_of, is_main, ordered, shown, variant
+from selftrain.tables.names import ABLATIONS, PEL, Alpha, alpha_of, is_main, ordered, shown, variant
 
 UPET = {"head": "upet-head-adapter", "prompt": "upet-prompt-adapter"}
+PLAIN = "head-st"
 TEACHER = 0
-OF_ALPHA: dict[str, tuple[Callable[[Alpha], bool], Callable[[Alpha], bool]]] = {
-    "alpha 0.2 and 0.4, over all others": (
-        lambda drawn: drawn.alpha in ("0.2", "0.4"),
-        lambda drawn: drawn.alpha not in ("0.2", "0.4"),
-    ),
-    "alpha 0.4, over 0": (lambda drawn: drawn.alpha == "0.4", lambda drawn: drawn.alpha == "0"),
-    "alpha 0.4, over 1": (lambda drawn: drawn.alpha == "0.4", lambda drawn: drawn.alpha == "1"),
-    "top k, over drawn by weight": (
-        lambda drawn: drawn.how == "topk",
-        lambda drawn: drawn.how == "sample",
-    ),
-    "raw weights, over ranks": (
-        lambda drawn: drawn.scale == "raw",
-        lambda drawn: drawn.scale == "rank",
-    ),
+ALPHAS = ("0", "0.2", "0.4", "0.6", "0.8", "1")
+OF_ALPHA = {
+    "alpha 0.2 and 0.4, over all others": (ALPHAS[1:3], (ALPHAS[0], *ALPHAS[3:])),
+    "alpha 0.4, over 0": (("0.4",), ("0",)),
+    "alpha 0.4, over 1": (("0.4",), ("1",)),
+    "top k, over drawn by weight": (("topk",), ("sample",)),
+    "raw weights, over ranks": (("raw",), ("rank",)),
 }
-"""Table 4: the mean of some of its entries, over the mean of others."""
+"""Table 4: the mean of the entries with one of these, over the mean of those with one of those."""
 
 
 def main() -> None:
@@ -132,19 +125,21 @@ def by_module(cells: list[Result], backbone: str) -> Iterator[tuple[str, list[fl
     by_pair: dict[tuple[str, int], dict[str, Result]] = {}
     for cell in cells:
         by_pair.setdefault((cell.task, cell.seed), {})[cell.method] = cell
-    full, small = "upet-head-full", "upet-head-adapter"
-    four = full, small, f"{full}-pel-teacher", f"{small}-pel-teacher"
-    whole = [mine for _, mine in sorted(by_pair.items()) if {*four} <= {*mine}]
-    own, student, taught = [], [], []
-    for mine in whole:
+    four = [name.format("head") for name in PEL.values()]
+    own, student, taught, plain = [], [], [], []
+    for _, mine in sorted(by_pair.items()):
+        if not {*four, PLAIN} <= {*mine}:
+            continue
         all_all, all_few, few_all, few_few = (mine[name].accuracy for name in four)
         own.append(score(mine[four[0]], TEACHER) - score(mine[four[2]], TEACHER))
         student.append((all_all - all_few + few_all - few_few) / 2)
         taught.append((all_all - few_all + all_few - few_few) / 2)
+        plain.append(all_all - mine[PLAIN].accuracy)
     of = "all parameters, over an adapter"
     yield f"`{backbone}`: the teacher itself: {of}", own
     yield f"`{backbone}`: students: {of} in the student", student
     yield f"`{backbone}`: students: {of} in the teacher", taught
+    yield f"`{backbone}`: {shown(four[0])}, over {shown(PLAIN)}", plain
 
 
 def by_alpha(cells: list[Result], backbone: str) -> Iterator[tuple[str, list[float]]]:
@@ -154,16 +149,15 @@ def by_alpha(cells: list[Result], backbone: str) -> Iterator[tuple[str, list[flo
         if found := alpha_of(cell.method):
             by_pair.setdefault((cell.task, cell.seed), {})[found] = cell.accuracy
     most = max(map(len, by_pair.values()), default=0)
-    whole = [scores for _, scores in sorted(by_pair.items()) if len(scores) == most]
-    for name, (mine, theirs) in OF_ALPHA.items():
-        yield (
-            f"`{backbone}`: {name}",
-            [mean_of(scores, mine) - mean_of(scores, theirs) for scores in whole],
-        )
+    whole = [entries for _, entries in sorted(by_pair.items()) if len(entries) == most]
+    for name, (these, those) in OF_ALPHA.items():
+        gains = [mean_of(entries, these) - mean_of(entries, those) for entries in whole]
+        yield f"`{backbone}`: {name}", gains
 
 
-def mean_of(scores: dict[Alpha, float], wanted: Callable[[Alpha], bool]) -> float:
-    return fmean(score for drawn, score in scores.items() if wanted(drawn))
+def mean_of(entries: dict[Alpha, float], values: Iterable[str]) -> float:
+    """Of the entries whose alpha, scale or draw is one of these."""
+    return fmean(found for entry, found in entries.items() if {*values} & {*entry})
 
 
 def ends(cells: Iterable[Result], before: int) -> list[float]:

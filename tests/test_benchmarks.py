@@ -5,12 +5,16 @@ from __future__ import annotations
 import runpy
 import shlex
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from command import selftrain as command
+from selftrain.grid import grid_of
+from selftrain.method import Method, digest
+from selftrain.results import REFERENCE, read
 
 ROOT = Path(__file__).parents[1]
 PAPER = ROOT / "benchmarks" / "paper"
@@ -79,3 +83,23 @@ def run(monkeypatch: pytest.MonkeyPatch, script: str, *words: object) -> None:
     """Run a script of the folder, as it would be called."""
     monkeypatch.setattr(sys, "argv", [script, *map(str, words)])
     runpy.run_path(str(ROOT / "benchmarks" / script), run_name="__main__")
+
+
+CELLS = ("cells", "one_round", "steps", "trunk")
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_every_committed_cell_is_found_by_a_recipe_of_a_committed_grid(name: str) -> None:
+    """A grid goes on from its cells only if its methods still have the hash that was written."""
+    known = {(method.name, digest(method)) for method in committed_methods()}
+    cells = [cell for cell in read(PAPER / f"{name}.jsonl") if cell.recipe != REFERENCE]
+    assert cells
+    assert {(cell.method, cell.recipe) for cell in cells} <= known
+
+
+def committed_methods() -> Iterator[Method]:
+    """The methods of all grids, with the rounds they ask for and with one."""
+    for path in sorted(PAPER.glob("*.toml")):
+        asked = tomllib.loads(path.read_text("utf-8"))
+        for rounds in ({}, {"rounds": 1}):
+            yield from grid_of(asked | rounds, "test").methods.values()

@@ -54,7 +54,7 @@ RECIPES = [recipe(name, preset) for preset in PRESETS for name in BY_NAME]
 OTHERS = [
     METHOD,
     ODD,
-    replace(METHOD, select=Selection(score=Certain(invert=True), per_class=False)),
+    replace(METHOD, select=Selection(score=Certain(invert=True), per_class="none")),
     replace(METHOD, select=Selection(score=Alike(), hard="bottom", label="vote")),
 ]
 BOTH = pytest.mark.parametrize("method", RECIPES + OTHERS, ids=lambda m: m.name)

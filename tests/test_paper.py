@@ -171,7 +171,7 @@ def test_normalising_the_weights_would_change_no_draw():
 def test_easy_rows_are_drawn_and_the_rest_is_hard():
     """Algorithm 1, lines 7-9: D_r has N_r rows, D_h = D_u' \\ D_r."""
     pool = [example(i) for i in range(40)]
-    lesson = lesson_of(Selection(count=10, per_class=False), pool, seed=3)
+    lesson = lesson_of(Selection(count=10, per_class="none"), pool, seed=3)
     easy = {item.example.uid for item in lesson.easy}
     hard = {item.example.uid for item in lesson.hard}
     assert len(easy) == 10

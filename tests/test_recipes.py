@@ -142,9 +142,10 @@ def test_ust_differs_from_upet_with_all_parameters_where_it_says(preset):
         "select.score",
         "select.weigh",
         "select.how",
+        "select.per_class",
     }
     select, (student,) = recipe("ust", preset).select, recipe("ust", preset).student
-    assert (select.score, select.how, select.per_class) == (Certain(), "sample", True)
+    assert (select.score, select.how, select.per_class) == (Certain(), "sample", "equal")
     assert select.weigh == LowVariance(0.1)
     assert (student.starts_from, student.gold) == ("teacher", 0)
     assert (student.loss, student.contrast) == (CrossEntropy(), None)
@@ -322,7 +323,7 @@ def test_ust_with_equal_variances_is_plain_class_quota_sampling():
     assert {row.weight for row in uniform.easy} == {1.0}
 
 
-@pytest.mark.parametrize("per_class", [True, False])
+@pytest.mark.parametrize("per_class", ["proportional", "equal", "none"])
 @pytest.mark.parametrize("alpha", [0.0, 1.0])
 def test_of_one_part_alone_ranks_take_the_same_easy_and_hard_rows(alpha, per_class):
     """With ties, which share a rank: a third of the rows has the votes of another."""
@@ -368,7 +369,7 @@ def test_without_sampling_as_many_rows_are_drawn_by_chance_and_the_rest_is_hard(
     easy, hard = ({row.example for row in part} for part in (lesson.easy, lesson.hard))
     assert len(hard) == 60
     assert not easy & hard
-    one, other = (lesson_of(replace(uniform, per_class=False), votes) for votes in (seen, others))
+    one, other = (lesson_of(replace(uniform, per_class="none"), votes) for votes in (seen, others))
     assert {row.example for row in one.easy} == {row.example for row in other.easy}
 
 

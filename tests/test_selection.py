@@ -18,7 +18,15 @@ from selftrain.data import Labeled, Lesson
 from selftrain.errors import ConfigError
 from selftrain.scores import Votes, pseudo_label
 from selftrain.seeds import child
-from selftrain.selection import Alike, Certain, LowVariance, Reliable, Selection, quotas
+from selftrain.selection import (
+    Alike,
+    Certain,
+    LowVariance,
+    Reliable,
+    Selection,
+    proportional,
+    quotas,
+)
 
 quick = settings(max_examples=40, deadline=None, derandomize=True)
 LABELS = ("red", "green", "blue")
@@ -28,7 +36,7 @@ SELECTIONS = st.builds(
     Selection,
     score=st.sampled_from([Reliable(), Reliable(alpha=1.0), Certain(), Certain(True), Alike()]),
     count=st.integers(1, 12),
-    per_class=st.booleans(),
+    per_class=st.sampled_from(["proportional", "equal", "none"]),
     how=st.sampled_from(["sample", "topk", "power"]),
     kappa=st.sampled_from([0.5, 4.0]),
     label=st.sampled_from(["mean", "deterministic", "vote"]),
@@ -288,14 +296,40 @@ def test_an_equal_share_for_each_pseudo_class():
     """30 rows of class 0 for every 10 of class 1 and 3 of class 2; of 18, class 2 lacks 3."""
     labels = [0] * 30 + [1] * 10 + [2] * 3
     seen = votes([[[0.8 if c == label else 0.1 for c in range(3)] for label in labels]])
-    lesson = select(Selection(count=18), seen)
+    lesson = select(Selection(count=18, per_class="equal"), seen)
     assert Counter(item.label for item in lesson.easy) == {"red": 8, "green": 7, "blue": 3}
     assert "blue" not in {item.label for item in lesson.hard}, "a class without hard rows"
 
 
+@quick
+@given(st.dictionaries(st.integers(0, 9), st.integers(0, 30), max_size=6), st.integers(0, 120))
+def test_proportional_quotas_take_the_same_share_of_each_class(room, wanted):
+    quota = proportional(room, wanted)
+    total = sum(room.values())
+    assert sum(quota.values()) == min(wanted, total)
+    assert quota.keys() == room.keys()
+    present = [label for label in room if room[label]]
+    for label in present:
+        assert quota[label] <= room[label]
+        share = min(wanted, total) * room[label] / total
+        assert quota[label] < share + 1
+        if wanted >= len(present):
+            assert quota[label] >= 1, "no predicted class is left out"
+
+
+def test_the_default_takes_a_skewed_pool_as_it_is():
+    """88 rows of one class and 12 of another: a quarter is 22 and 3, not 12 and 12."""
+    labels = [0] * 88 + [1] * 12
+    seen = votes([[[0.8 if c == label else 0.1 for c in range(3)] for label in labels]])
+    default = select(Selection(count=25), seen)
+    equal = select(Selection(count=25, per_class="equal"), seen)
+    assert Counter(item.label for item in default.easy) == {"red": 22, "green": 3}
+    assert Counter(item.label for item in equal.easy) == {"red": 13, "green": 12}
+
+
 def test_without_quotas_the_best_keys_win_whatever_their_class():
     stack = [[[0.95, 0.05, 0.0]] * 6 + [[0.2, 0.5, 0.3]] * 6]
-    lesson = select(Selection(count=5, how="topk", per_class=False), votes(stack))
+    lesson = select(Selection(count=5, how="topk", per_class="none"), votes(stack))
     assert {item.label for item in lesson.easy} == {"red"}
 
 

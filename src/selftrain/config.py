@@ -75,6 +75,7 @@ class Asked(TypedDict, total=False):
     preset: str
     rounds: int
     rows: int
+    every: dict[str, Any]
     variant: list[dict[str, Any]]
 
 

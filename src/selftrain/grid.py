@@ -9,13 +9,13 @@ from typing import Any, Literal
 
 from selftrain.backbone import Backbone
 from selftrain.baselines import FrozenLogistic, Majority
-from selftrain.config import COMPARED, method_of
+from selftrain.config import COMPARED, merged, method_of
 from selftrain.data import Labeled
 from selftrain.disk import slug
 from selftrain.errors import ConfigError, require
 from selftrain.evaluate import Predictor
 from selftrain.method import Method
-from selftrain.recipes import DEFAULT, recipe
+from selftrain.recipes import DEFAULT
 from selftrain.results import Shots
 from selftrain.task import Task, find
 
@@ -115,7 +115,10 @@ class Group:
 def grid_of(asked: Mapping[str, Any], on_rows: Literal["test", "design"]) -> Grid:
     """What is to be compared, from plain entries."""
     preset = asked.get("preset", "laptop")
-    chosen = {name: recipe(name, preset) for name in asked.get("methods", [DEFAULT])}
+    every = asked.get("every", {})  # laid over every method
+    chosen = {
+        name: method_of({"name": name, **every}, preset) for name in asked.get("methods", [DEFAULT])
+    }
     for variant in asked.get("variant", []):
         label = variant.get("as")
         if not isinstance(label, str) or "name" not in variant:
@@ -125,7 +128,7 @@ def grid_of(asked: Mapping[str, Any], on_rows: Literal["test", "design"]) -> Gri
             )
         if label in chosen:
             raise ConfigError(f"two methods are called `{label}`", 'as = "a name of its own"')
-        changes = {key: value for key, value in variant.items() if key != "as"}
+        changes = merged(every, {key: value for key, value in variant.items() if key != "as"})
         chosen[label] = replace(method_of(changes, preset), name=label)
     if "rounds" in asked:
         require(asked["rounds"] >= 1, "rounds", asked["rounds"], "1 or more", "--rounds 1")

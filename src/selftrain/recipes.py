@@ -168,7 +168,7 @@ def self_training(reads: Reads, preset: Preset = "laptop") -> Method:
 
 
 def ust(*, hard: bool, preset: Preset = "laptop") -> Method:
-    """UST: drawn for each class by certainty (or its opposite), weighed by low variance.
+    """UST: as many of each class, drawn by certainty (or its opposite), weighed by low variance.
 
     The same weights go on from round to round, and D_l is not seen again. Its own sizes: 30
     passes, 4,096 of 16,384 rows, and every round is gone through.
@@ -186,7 +186,7 @@ def ust(*, hard: bool, preset: Preset = "laptop") -> Method:
         base.select,
         score=Certain(invert=hard),
         how="sample",
-        per_class=True,
+        per_class="equal",
         weigh=LowVariance(scale=0.1),
     )
     method = replace(base, name="ust-hard" if hard else "ust", student=(student,), select=select)

@@ -9,6 +9,7 @@ round and uid, so order and sharding change nothing, and two shards merge exactl
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -133,6 +134,8 @@ class Shard:
 
     easy: dict[int, list[Candidate]] = field(default_factory=dict)
     hard: dict[int, list[Candidate]] = field(default_factory=dict)
+    rows: Counter[int] = field(default_factory=Counter)
+    """How many rows of each pseudo class were read."""
     audit: Draft = field(default_factory=Draft)
 
 
@@ -145,8 +148,10 @@ class Selection:
     """N_r, the number of easy rows, at most half of the pool; None with ``shares``."""
     shares: tuple[float, ...] | None = None
     """N_r as a share of the pool, by round; the last one holds for later rounds."""
-    per_class: bool = True
-    """An equal quota for each pseudo class; what one class lacks is handed to the others."""
+    per_class: Literal["proportional", "equal", "none"] = "proportional"
+    """How N_r is divided among the pseudo classes: the same share of each, as many rows of each, or
+    the best rows whatever their class (the paper). Equal quotas flood a skewed pool with its rare
+    class, round by round."""
     how: Literal["sample", "topk", "power"] = "sample"
     """Draw by weight (the paper), take the largest, or draw by weight to the power kappa."""
     kappa: float = 1.0
@@ -206,6 +211,7 @@ class Selection:
         shard = Shard(audit=Draft(folder))
         for candidate in self.candidates(stream, seed):
             shard.audit.add(judged(candidate, labels))
+            shard.rows[candidate.label] += 1
             shard.easy.setdefault(candidate.label, []).append(candidate)
             if len(shard.easy[candidate.label]) > 2 * wanted + 64:
                 self.prune(shard, wanted)
@@ -216,6 +222,7 @@ class Selection:
         """What both shards together would have kept."""
         shard = Shard(audit=Draft(folder))
         for part in (one, other):
+            shard.rows.update(part.rows)
             for line in part.audit:
                 shard.audit.add(line)
             for source, target in ((part.easy, shard.easy), (part.hard, shard.hard)):
@@ -238,15 +245,7 @@ class Selection:
         self, shard: Shard, labels: Sequence[str], gold: tuple[Labeled, ...], wanted: int
     ) -> Lesson:
         """Decide quotas, and say of every row whether it became easy, hard or was left."""
-        room = {label: len(rows) for label, rows in shard.easy.items()}
-        if self.per_class:
-            quota = quotas(room, wanted)
-        else:
-            best = sorted(
-                (row for rows in shard.easy.values() for row in rows),
-                key=lambda row: (-row.key, row.turn, row.example.uid),
-            )[:wanted]
-            quota = {label: sum(row.label == label for row in best) for label in room}
+        quota = self.quota(shard, wanted)
         easy = [row for label in sorted(quota) for row in shard.easy[label][: quota[label]]]
         hard: list[Candidate] = []
         for label in sorted(quota):
@@ -264,6 +263,18 @@ class Selection:
             hard=tuple(labeled(row, labels) for row in hard),
             audit=shard.audit.settled(roles),
         )
+
+    def quota(self, shard: Shard, wanted: int) -> dict[int, int]:
+        """How many easy rows each pseudo class gives."""
+        if self.per_class == "proportional":
+            return proportional(shard.rows, wanted)
+        if self.per_class == "equal":
+            return quotas({label: len(rows) for label, rows in shard.easy.items()}, wanted)
+        best = sorted(
+            (row for rows in shard.easy.values() for row in rows),
+            key=lambda row: (-row.key, row.turn, row.example.uid),
+        )[:wanted]
+        return {label: sum(row.label == label for row in best) for label in shard.easy}
 
     def candidates(self, stream: Stream, seed: int) -> Iterator[Candidate]:
         """Each example with its pseudo label, score and keys."""
@@ -340,6 +351,28 @@ def quotas(room: Mapping[int, int], wanted: int) -> dict[int, int]:
             left -= give
         open_classes = [label for label in open_classes if quota[label] < room[label]]
     return quota
+
+
+def proportional(rows: Mapping[int, int], wanted: int) -> dict[int, int]:
+    """The same share of each class, by largest remainders; no class that has rows is left out.
+
+    >>> proportional({0: 88, 1: 12}, 25)
+    {0: 22, 1: 3}
+    >>> proportional({0: 198, 1: 1, 2: 1}, 10)
+    {0: 8, 1: 1, 2: 1}
+    """
+    total = sum(rows.values())
+    wanted = min(wanted, total)
+    exact = {label: wanted * count / total for label, count in rows.items() if count}
+    quota = {label: math.floor(share) for label, share in exact.items()}
+    by_remainder = sorted(exact, key=lambda label: (quota[label] - exact[label], label))
+    for label in by_remainder[: wanted - sum(quota.values())]:
+        quota[label] += 1
+    if wanted >= len(quota):
+        for label in sorted(label for label in quota if not quota[label]):
+            quota[max(quota, key=lambda each: (quota[each], -each))] -= 1
+            quota[label] = 1
+    return dict.fromkeys(rows, 0) | quota
 
 
 def judged(row: Candidate, labels: Sequence[str]) -> Judged:

@@ -30,17 +30,17 @@ import lines
 from cuts import SEEDS, SHOTS
 from start import warm
 
-from selftrain import results
-from selftrain import task as tasks
-from selftrain.backbone import load, minilm_folder
-from selftrain.data import Labeled, Split
-from selftrain.experiment import train
-from selftrain.machine import Machine
-from selftrain.metrics import spread
-from selftrain.recipes import recipe
-from selftrain.results import Result
-from selftrain.task import Task
-from selftrain.tasksets import Taskset
+from selftrain.data import task as tasks
+from selftrain.data.rows import Labeled, Split
+from selftrain.data.task import Task
+from selftrain.experiments import results
+from selftrain.experiments.results import Result
+from selftrain.experiments.tasksets import Taskset
+from selftrain.method.recipes import recipe
+from selftrain.model.backbone import load, minilm_folder
+from selftrain.runs.train import train
+from selftrain.training.machine import Machine
+from selftrain.training.metrics import spread
 
 METHOD = "upet-head-adapter"
 OURS = (METHOD, "minilm", SHOTS, "test", "laptop")

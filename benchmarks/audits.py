@@ -17,12 +17,12 @@ from statistics import fmean
 
 import lines
 
-from selftrain import results
-from selftrain import task as tasks
-from selftrain.data import Notes
-from selftrain.results import Result
-from selftrain.tasksets import Taskset
-from selftrain.truth import by_round, gold_labels
+from selftrain.data import task as tasks
+from selftrain.data.rows import Notes
+from selftrain.experiments import results
+from selftrain.experiments.results import Result
+from selftrain.experiments.tasksets import Taskset
+from selftrain.runs.audit import by_round, gold_labels
 
 KEY = ("task", "method", "backbone", "shots", "recipe", "seed", "on")
 PARTS = ("all", "easy", "hard")

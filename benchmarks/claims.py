@@ -17,11 +17,20 @@ from statistics import fmean
 
 import lines
 
-from selftrain import results
-from selftrain.metrics import sign_flip
-from selftrain.results import Result
-from selftrain.tables.compared import claims
-from selftrain.tables.names import ABLATIONS, PEL, Alpha, alpha_of, is_main, ordered, shown, variant
+from selftrain.experiments import results
+from selftrain.experiments.results import Result
+from selftrain.experiments.tables.compared import claims
+from selftrain.experiments.tables.names import (
+    ABLATIONS,
+    PEL,
+    Alpha,
+    alpha_of,
+    is_main,
+    ordered,
+    shown,
+    variant,
+)
+from selftrain.training.metrics import sign_flip
 
 UPET = {"head": "upet-head-adapter", "prompt": "upet-prompt-adapter"}
 PLAIN = "head-st"

@@ -17,11 +17,11 @@ from statistics import fmean
 import lines
 from cuts import SEEDS
 
-from selftrain import results
-from selftrain.metrics import sign_flip, spread
-from selftrain.report import closing_rows
-from selftrain.results import Result
-from selftrain.tables.sheet import markdown_table
+from selftrain.experiments import results
+from selftrain.experiments.results import Result
+from selftrain.experiments.tables.sheet import markdown_table
+from selftrain.runs.lines import closing_rows
+from selftrain.training.metrics import sign_flip, spread
 
 MAJORITY, FROZEN = "majority", "frozen-lr"
 NAMES = {MAJORITY: "majority", FROZEN: "frozen encoder + logistic regression"}

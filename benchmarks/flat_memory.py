@@ -82,17 +82,17 @@ def go(path: Path, place: Path) -> Iterator[tuple[str, float]]:
     import torch
 
     import tiny
-    from selftrain import batches
-    from selftrain.backbone import load
-    from selftrain.data import Labeled, Notes, examples, make_split, read_unlabelled
-    from selftrain.experiment import train
-    from selftrain.machine import Machine
-    from selftrain.method import Method, Tune
-    from selftrain.pel import Adapter, Full
-    from selftrain.running import Run
-    from selftrain.runs import read_manifest
-    from selftrain.selection import Selection
-    from selftrain.task import Task
+    from selftrain.data.rows import Labeled, Notes, examples, make_split, read_unlabelled
+    from selftrain.data.task import Task
+    from selftrain.method.selection import Selection
+    from selftrain.method.spec import Method, Tune
+    from selftrain.model import batches
+    from selftrain.model.backbone import load
+    from selftrain.model.pel import Adapter, Full
+    from selftrain.runs.read import read_manifest
+    from selftrain.runs.train import train
+    from selftrain.runs.write import Run
+    from selftrain.training.machine import Machine
 
     torch.set_num_threads(1)
     batches.CPU_TOKENS = batches.GPU_TOKENS  # fewer calls of an encoder that is hardly there

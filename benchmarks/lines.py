@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from selftrain.checkout import commit_of
+from selftrain.experiments.commit import commit_of
 
 ROOT = Path(__file__).resolve().parents[1]
 Line = dict[str, Any]

@@ -22,22 +22,22 @@ import lines
 from cuts import SHOTS
 from start import student_of, taught
 
-from selftrain import demo
-from selftrain import task as tasks
-from selftrain.annotate import annotate
-from selftrain.classifier import narrowed
-from selftrain.data import Judged, Labeled, Split
-from selftrain.evaluate import evaluate
-from selftrain.fit import fit
-from selftrain.loop import drawn, forgotten_after, fresh, plan
-from selftrain.losses import EasyHard, Soft
-from selftrain.machine import Machine
-from selftrain.method import Method
-from selftrain.pel import Adapter
-from selftrain.recipes import recipe
-from selftrain.report import MISSING
+from selftrain.data import task as tasks
+from selftrain.data.rows import Judged, Labeled, Split
+from selftrain.experiments import demo
+from selftrain.experiments.tasksets import Taskset
+from selftrain.method.losses import EasyHard, Soft
+from selftrain.method.recipes import recipe
+from selftrain.method.spec import Method
+from selftrain.model.classifier import narrowed
+from selftrain.model.pel import Adapter
+from selftrain.runs.lines import MISSING
 from selftrain.seeds import child
-from selftrain.tasksets import Taskset
+from selftrain.training.annotate import annotate
+from selftrain.training.evaluate import evaluate
+from selftrain.training.fit import fit
+from selftrain.training.loop import drawn, forgotten_after, fresh, plan
+from selftrain.training.machine import Machine
 
 PRESET = "laptop"
 SECONDS = "seconds without scoring"

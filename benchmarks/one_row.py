@@ -19,14 +19,14 @@ from pathlib import Path
 
 import torch
 
-from selftrain import onerow
-from selftrain import task as tasks
-from selftrain.annotate import annotate
-from selftrain.backbone import load
-from selftrain.classifier import build, narrowed
-from selftrain.data import Example, examples
-from selftrain.machine import Machine
-from selftrain.pel import Adapter
+from selftrain.data import task as tasks
+from selftrain.data.rows import Example, examples
+from selftrain.model.backbone import load
+from selftrain.model.classifier import build, narrowed
+from selftrain.model.fast import one_position as onerow
+from selftrain.model.pel import Adapter
+from selftrain.training.annotate import annotate
+from selftrain.training.machine import Machine
 
 SENTENCES = (
     "a great film",

@@ -19,8 +19,8 @@ from statistics import fmean, stdev
 from lines import show_table
 from scipy.stats import t
 
-from selftrain import results
-from selftrain.results import Result
+from selftrain.experiments import results
+from selftrain.experiments.results import Result
 
 Pairing = tuple[object, ...]
 

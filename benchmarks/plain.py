@@ -1,6 +1,6 @@
 """The method as one would write it down: the yardstick of whole_fit.py, not part of the product.
 
-The same models, lessons, losses, steps and optimiser as ``selftrain.loop``. It differs in what
+The same models, lessons, losses, steps and optimiser as our loop. It differs in what
 makes that fast:
 
 - batches of a fixed number of rows in the order they come, padded to the longest or to 128;
@@ -19,20 +19,20 @@ from random import Random
 import torch
 from torch import Tensor
 
-from selftrain import classifier as classifiers
-from selftrain import reading
-from selftrain.backbone import Backbone
-from selftrain.batches import Batch, Row, collate
-from selftrain.classifier import Classifier
-from selftrain.data import Example, Lesson, Split
-from selftrain.fit import groups, slope, start_head
-from selftrain.loop import drawn, fresh
-from selftrain.losses import contrast
-from selftrain.method import Method, Tune
-from selftrain.scores import Tally, Votes, joined
+from selftrain.data.rows import Example, Lesson, Split
+from selftrain.data.task import Task
+from selftrain.method.losses import contrast
+from selftrain.method.scores import Tally, Votes, joined
+from selftrain.method.spec import Method, Tune
+from selftrain.model import classifier as classifiers
+from selftrain.model import tokens as reading
+from selftrain.model.backbone import Backbone
+from selftrain.model.batches import Batch, Row, collate
+from selftrain.model.classifier import Classifier
 from selftrain.seeds import child
-from selftrain.steps import Step, Table, steps_of
-from selftrain.task import Task
+from selftrain.training.fit import groups, slope, start_head
+from selftrain.training.loop import drawn, fresh
+from selftrain.training.steps import Step, Table, steps_of
 
 ROWS = 32  # of a batch when nothing is learnt
 

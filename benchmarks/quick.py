@@ -24,16 +24,16 @@ import plain
 import torch
 from one_row import last_layer_of
 
-from selftrain.annotate import annotate
-from selftrain.backbone import Backbone, load
-from selftrain.batches import collate, grouped
-from selftrain.classifier import Classifier, build, narrowed
-from selftrain.data import Example, Labeled, Lesson, examples
-from selftrain.fit import fit
-from selftrain.machine import Machine
-from selftrain.pel import Adapter, AnyTuning, Full, Layers
-from selftrain.recipes import LAPTOP
-from selftrain.task import Task, find
+from selftrain.data.rows import Example, Labeled, Lesson, examples
+from selftrain.data.task import Task, find
+from selftrain.method.recipes import LAPTOP
+from selftrain.model.backbone import Backbone, load
+from selftrain.model.batches import collate, grouped
+from selftrain.model.classifier import Classifier, build, narrowed
+from selftrain.model.pel import Adapter, AnyTuning, Full, Layers
+from selftrain.training.annotate import annotate
+from selftrain.training.fit import fit
+from selftrain.training.machine import Machine
 
 TASK = Task("made up", ("no", "yes"))
 WORDS = "a the film story is was not very and but long dull bright funny sad slow cast plot".split()  # noqa: SIM905

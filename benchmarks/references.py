@@ -21,17 +21,17 @@ from cuts import SEEDS, SHOTS, TEST
 from sklearn.linear_model import LogisticRegression
 from sklearn.semi_supervised import SelfTrainingClassifier
 
-from selftrain import task as tasks
-from selftrain.backbone import load
-from selftrain.classifier import Classifier, build
-from selftrain.data import Example, Labeled, Split
-from selftrain.loop import drawn
-from selftrain.machine import Machine
-from selftrain.metrics import spread
-from selftrain.pel import Adapter
-from selftrain.recipes import LAPTOP
-from selftrain.task import Task
-from selftrain.tasksets import Taskset
+from selftrain.data import task as tasks
+from selftrain.data.rows import Example, Labeled, Split
+from selftrain.data.task import Task
+from selftrain.experiments.tasksets import Taskset
+from selftrain.method.recipes import LAPTOP
+from selftrain.model.backbone import load
+from selftrain.model.classifier import Classifier, build
+from selftrain.model.pel import Adapter
+from selftrain.training.loop import drawn
+from selftrain.training.machine import Machine
+from selftrain.training.metrics import spread
 
 KEY = ("task", "seed", "test", "threads")
 ALONE, BOTH = "logistic regression", "scikit-learn's self-training"

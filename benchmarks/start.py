@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from selftrain import loop
-from selftrain.backbone import Backbone, load
-from selftrain.classifier import Classifier
-from selftrain.data import Labeled, Lesson, Split
-from selftrain.fit import fit
-from selftrain.loop import fresh
-from selftrain.machine import Machine
-from selftrain.method import Method
-from selftrain.recipes import LAPTOP, recipe
-from selftrain.task import Task
+from selftrain.data.rows import Labeled, Lesson, Split
+from selftrain.data.task import Task
+from selftrain.method.recipes import LAPTOP, recipe
+from selftrain.method.spec import Method
+from selftrain.model.backbone import Backbone, load
+from selftrain.model.classifier import Classifier
+from selftrain.training import loop
+from selftrain.training.fit import fit
+from selftrain.training.loop import fresh
+from selftrain.training.machine import Machine
 
 
 def warm(task: Task, gold: Sequence[Labeled], backbone: Backbone, on: Machine) -> None:

@@ -22,17 +22,17 @@ import torch
 from cuts import SHOTS
 from start import warm
 
-from selftrain import task as tasks
-from selftrain.backbone import load
-from selftrain.batches import grouped
-from selftrain.classifier import Classifier, build
-from selftrain.data import Lesson
-from selftrain.fit import fit
-from selftrain.machine import Machine
-from selftrain.pel import Adapter, AnyTuning, Full
-from selftrain.recipes import LAPTOP
-from selftrain.task import Task
-from selftrain.tasksets import Taskset
+from selftrain.data import task as tasks
+from selftrain.data.rows import Lesson
+from selftrain.data.task import Task
+from selftrain.experiments.tasksets import Taskset
+from selftrain.method.recipes import LAPTOP
+from selftrain.model.backbone import load
+from selftrain.model.batches import grouped
+from selftrain.model.classifier import Classifier, build
+from selftrain.model.pel import Adapter, AnyTuning, Full
+from selftrain.training.fit import fit
+from selftrain.training.machine import Machine
 
 EASY = HARD = 512
 EPOCHS = 5

@@ -30,17 +30,17 @@ from transformers import (
     TrainingArguments,
 )
 
-from selftrain import task as tasks
-from selftrain.backbone import load, minilm_folder
-from selftrain.data import Labeled, Lesson
-from selftrain.evaluate import evaluate
-from selftrain.fit import fit
-from selftrain.loop import fresh
-from selftrain.machine import Machine
-from selftrain.method import Tune
-from selftrain.recipes import LAPTOP
-from selftrain.task import Task
-from selftrain.tasksets import Taskset
+from selftrain.data import task as tasks
+from selftrain.data.rows import Labeled, Lesson
+from selftrain.data.task import Task
+from selftrain.experiments.tasksets import Taskset
+from selftrain.method.recipes import LAPTOP
+from selftrain.method.spec import Tune
+from selftrain.model.backbone import load, minilm_folder
+from selftrain.training.evaluate import evaluate
+from selftrain.training.fit import fit
+from selftrain.training.loop import fresh
+from selftrain.training.machine import Machine
 
 HOW = replace(LAPTOP.teacher, head_start="random")
 SCORE = "accuracy on design rows"

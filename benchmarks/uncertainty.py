@@ -27,17 +27,17 @@ import torch
 from cuts import SEEDS, SHOTS
 from start import student_of, taught
 
-from selftrain import task as tasks
-from selftrain.annotate import annotate
-from selftrain.classifier import Classifier, narrowed
-from selftrain.data import Example, Lesson
-from selftrain.loop import drawn
-from selftrain.machine import Machine
-from selftrain.metrics import error_detection_area, spread
-from selftrain.scores import Votes, certainty, confidence, joined, pseudo_label
+from selftrain.data import task as tasks
+from selftrain.data.rows import Example, Lesson
+from selftrain.experiments.tasksets import Taskset
+from selftrain.method.scores import Votes, certainty, confidence, joined, pseudo_label
+from selftrain.method.selection import AnyScore
+from selftrain.model.classifier import Classifier, narrowed
 from selftrain.seeds import child
-from selftrain.selection import AnyScore
-from selftrain.tasksets import Taskset
+from selftrain.training.annotate import annotate
+from selftrain.training.loop import drawn
+from selftrain.training.machine import Machine
+from selftrain.training.metrics import error_detection_area, spread
 
 LAYERS = {"all": None, "top 3": 3, "top 2": 2, "top 1": 1}
 KEY = ("task", "seed", "student", "pool", "passes", "layers")

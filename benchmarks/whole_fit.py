@@ -27,17 +27,17 @@ import plain
 from cuts import SHOTS
 from start import warm
 
-from selftrain import task as tasks
-from selftrain.backbone import Backbone, load
-from selftrain.classifier import Classifier
-from selftrain.data import Split
-from selftrain.evaluate import evaluate
-from selftrain.loop import self_train
-from selftrain.machine import Machine
-from selftrain.method import Method, Tune
-from selftrain.recipes import LAPTOP
-from selftrain.task import Task
-from selftrain.tasksets import Taskset
+from selftrain.data import task as tasks
+from selftrain.data.rows import Split
+from selftrain.data.task import Task
+from selftrain.experiments.tasksets import Taskset
+from selftrain.method.recipes import LAPTOP
+from selftrain.method.spec import Method, Tune
+from selftrain.model.backbone import Backbone, load
+from selftrain.model.classifier import Classifier
+from selftrain.training.evaluate import evaluate
+from selftrain.training.loop import self_train
+from selftrain.training.machine import Machine
 
 SEED = 12
 OURS = "ours"

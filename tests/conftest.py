@@ -12,12 +12,12 @@ import pytest
 import torch
 
 import small_run
-from selftrain import tasksets
-from selftrain.backbone import Backbone, load
-from selftrain.bench import Bench
-from selftrain.loop import Round, self_train
-from selftrain.manifest import Manifest
-from selftrain.running import Run
+from selftrain.experiments import tasksets
+from selftrain.experiments.bench import Bench
+from selftrain.model.backbone import Backbone, load
+from selftrain.runs.manifest import Manifest
+from selftrain.runs.write import Run
+from selftrain.training.loop import Round, self_train
 from small_bench import bench_of, write_part
 from tiny import make
 

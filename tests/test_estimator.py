@@ -22,7 +22,7 @@ from command import sentences
 from selftrain import SelfTrainingClassifier
 from selftrain.errors import ConfigError, DataError, RunError, SelftrainError
 from selftrain.estimator import examples_of
-from selftrain.runs import read_manifest
+from selftrain.runs.read import read_manifest
 
 TEXTS, LABELS = map(list, zip(*sentences(8), strict=True))
 POOL = [text for text, _ in sentences(30, first=100)]
@@ -390,7 +390,7 @@ def test_facts_behind_a_link_are_read_beside_a_model_and_not_in_a_run(
     loaded = SelfTrainingClassifier.load(tmp_path / "model", backbone=fitted.backbone)
     assert loaded.rounds == fitted.rounds
     (tmp_path / "model" / "manifest.json").touch()
-    monkeypatch.setattr("selftrain.runs.load", lambda *_, **__: fitted.model_)
+    monkeypatch.setattr("selftrain.runs.read.load", lambda *_, **__: fitted.model_)
     with pytest.raises(RunError, match="is not a plain file"):
         SelfTrainingClassifier.load(tmp_path / "model", backbone=fitted.backbone)
 

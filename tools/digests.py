@@ -3,9 +3,9 @@
     python tools/digests.py            # compare with the committed file, bit for bit
     python tools/digests.py --write    # write it
 
-A refactoring must leave every line of ``tests/digests.json`` as it is, on one machine and with one
-thread. Bits depend on the processor: ``tests/test_digests.py`` compares lessons exactly and weights
-and answers within 1e-5, anywhere.
+A refactoring must leave every line of ``tests/project/digests.json`` as it is, on one machine and
+with one thread. Bits depend on the processor: ``tests/project/test_digests.py`` compares lessons
+exactly and weights and answers within 1e-5, anywhere.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from random import Random
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-COMMITTED = ROOT / "tests" / "digests.json"
+COMMITTED = ROOT / "tests" / "project" / "digests.json"
 PROJECTIONS = 8
 WORDS = {"good": "great good fine yes film", "bad": "terrible bad dull no story"}
 
@@ -161,14 +161,14 @@ class long_pools_from_disk:  # noqa: N801  (a context manager, read as words)
         self.act = act
 
     def __enter__(self) -> None:
-        from selftrain import data
+        from selftrain.data import rows as data
 
         self.before = data.HELD
         if self.act:
             data.HELD = 4
 
     def __exit__(self, *_: object) -> None:
-        from selftrain import data
+        from selftrain.data import rows as data
 
         data.HELD = self.before
 
@@ -176,7 +176,7 @@ class long_pools_from_disk:  # noqa: N801  (a context manager, read as words)
 @cache
 def tiny_backbone(family: str) -> Path:
     """A tiny checkpoint, the one that the tests use."""
-    sys.path.insert(0, str(ROOT / "tests"))
+    sys.path.insert(0, str(ROOT / "tests" / "support"))
     from tiny import make
 
     return make(family, Path(tempfile.mkdtemp(prefix="selftrain-")) / family)

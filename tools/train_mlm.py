@@ -25,15 +25,15 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from selftrain.adapt import guesses, hide
-from selftrain.backbone import ADDON, EMBEDDED, Backbone, load
 from selftrain.cli import fail
 from selftrain.cli.talk import say, talk
 from selftrain.disk import refusals, replacing
 from selftrain.errors import ConfigError, DataError, ModelError, SelftrainError
-from selftrain.mlm import HEAD_NAMES, MLMHead, fresh_head
-from selftrain.prompt import tokenise
-from selftrain.reading import frame
+from selftrain.model.backbone import ADDON, EMBEDDED, Backbone, load
+from selftrain.model.mlm import HEAD_NAMES, MLMHead, fresh_head
+from selftrain.model.prompt import tokenise
+from selftrain.model.tokens import frame
+from selftrain.training.tapt import guesses, hide
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def train(backbone: Backbone, head: MLMHead, rows: Tensor, held_out: Tensor, how
 
 
 def addon(backbone: Backbone, head: MLMHead) -> dict[str, Tensor]:
-    """What was trained, under the names `selftrain.mlm` reads."""
+    """What was trained, under the names `selftrain.model.mlm` reads."""
     tensors = {ours: head.get_parameter(theirs) for ours, theirs in HEAD_NAMES.items()}
     for name, parameter in backbone.encoder.named_parameters():
         if parameter.requires_grad:

@@ -10,33 +10,33 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from selftrain.backbone import load as load_backbone
-    from selftrain.data import Example, Labeled, Lesson, Split
+    from selftrain.data.rows import Example, Labeled, Lesson, Split
+    from selftrain.data.task import Task
     from selftrain.errors import SelftrainError
     from selftrain.estimator import SelfTrainingClassifier
-    from selftrain.evaluate import evaluate
-    from selftrain.loop import Round, self_train
-    from selftrain.method import Method, Tune
-    from selftrain.recipes import recipe
-    from selftrain.task import Task
+    from selftrain.method.recipes import recipe
+    from selftrain.method.spec import Method, Tune
+    from selftrain.model.backbone import load as load_backbone
+    from selftrain.training.evaluate import evaluate
+    from selftrain.training.loop import Round, self_train
 
 __version__ = version("selftrain")
 
 _HOMES = {
-    "Example": "data",
-    "Labeled": "data",
-    "Lesson": "data",
-    "Method": "method",
-    "Round": "loop",
+    "Example": "data.rows",
+    "Labeled": "data.rows",
+    "Lesson": "data.rows",
+    "Method": "method.spec",
+    "Round": "training.loop",
     "SelfTrainingClassifier": "estimator",
     "SelftrainError": "errors",
-    "Split": "data",
-    "Task": "task",
-    "Tune": "method",
-    "evaluate": "evaluate",
-    "load_backbone": "backbone",
-    "recipe": "recipes",
-    "self_train": "loop",
+    "Split": "data.rows",
+    "Task": "data.task",
+    "Tune": "method.spec",
+    "evaluate": "training.evaluate",
+    "load_backbone": "model.backbone",
+    "recipe": "method.recipes",
+    "self_train": "training.loop",
 }
 
 __all__ = [

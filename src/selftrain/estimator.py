@@ -22,18 +22,18 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from selftrain.columns import name_of
-from selftrain.data import Example, Labeled, Notes, Split, is_empty, make_split, uid_of
+from selftrain.data.columns import name_of
+from selftrain.data.rows import Example, Labeled, Notes, Split, is_empty, make_split, uid_of
 from selftrain.disk import refusals, replacing
 from selftrain.errors import DataError, ModelError, RunError
-from selftrain.manifest import MANIFEST
+from selftrain.runs.manifest import MANIFEST
 from selftrain.untrusted import plain_file
 
 if TYPE_CHECKING:
-    from selftrain.classifier import Classifier
-    from selftrain.loop import Round
-    from selftrain.method import Method
-    from selftrain.task import Task
+    from selftrain.data.task import Task
+    from selftrain.method.spec import Method
+    from selftrain.model.classifier import Classifier
+    from selftrain.training.loop import Round
 
 Texts = Iterable[str] | Iterable[tuple[str, str]]
 FACTS = "estimator.json"
@@ -99,12 +99,12 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         unlabelled: Texts = (),
     ) -> SelfTrainingClassifier:
         """Learn from labelled texts, and from those labelled None or given as unlabelled."""
-        from selftrain.backbone import load
-        from selftrain.config import backbone_for
-        from selftrain.loop import kept, self_train
-        from selftrain.machine import Machine
-        from selftrain.rehearse import rehearse
-        from selftrain.report import line_of
+        from selftrain.method.changes import backbone_for
+        from selftrain.model.backbone import load
+        from selftrain.runs.lines import line_of
+        from selftrain.training.loop import kept, self_train
+        from selftrain.training.machine import Machine
+        from selftrain.training.preflight import rehearse
 
         self._validate_params()
         labels = list(y)
@@ -133,14 +133,14 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             print(line, file=sys.stderr)
 
     def _task(self, classes: Sequence[Any], *, pair: bool) -> Task:
-        from selftrain.task import Task
+        from selftrain.data.task import Task
 
         words = {name_of(label): word for label, word in (self.words or {}).items()}
         task = Task("task", tuple(map(name_of, classes)), pair=pair)
         return task.changed({"template": self.template, "words": words})
 
     def _method(self) -> Method:
-        from selftrain.config import given, method_of
+        from selftrain.method.changes import given, method_of
 
         flags = given({"name": self.method, "rounds": self.rounds})
         return method_of({**(self.changes or {}), **flags}, self.preset)
@@ -180,9 +180,9 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
         A backbone that is not embedded must be given: see ``runs.load``.
         """
-        from selftrain import backbone as backbones
-        from selftrain import runs
-        from selftrain.classifier import Classifier
+        from selftrain.model import backbone as backbones
+        from selftrain.model.classifier import Classifier
+        from selftrain.runs import read as runs
 
         place = Path(folder)
         is_run = (place / MANIFEST).exists()

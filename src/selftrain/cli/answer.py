@@ -14,9 +14,9 @@ from selftrain.cli.talk import Watch, json_of, show_json, show_scores, warn
 from selftrain.errors import ConfigError, require
 
 if TYPE_CHECKING:
-    from selftrain.classifier import Classifier
-    from selftrain.data import Example
-    from selftrain.machine import Machine
+    from selftrain.data.rows import Example
+    from selftrain.model.classifier import Classifier
+    from selftrain.training.machine import Machine
 
 
 Round = Annotated[
@@ -61,7 +61,7 @@ def predict(
     There is one answer for each row, in order.
     Certainty is 1 where dropout passes fully agree.
     """
-    from selftrain.data import Columns, Notes, read_texts
+    from selftrain.data.rows import Columns, Notes, read_texts
 
     require(passes >= 1, "--passes", passes, "1 or more", "--passes 10")
     if as_json and out is not None:
@@ -75,8 +75,8 @@ def predict(
         warn(notes)
         model, on = loaded(run, round_, table.examples, watch, backbone, device, threads)
 
-        from selftrain.predict import answers, columns
-        from selftrain.predict import predict as write
+        from selftrain.runs.predict import answers, columns
+        from selftrain.runs.predict import predict as write
 
         if as_json:
             names = columns(model, table, texts=with_text)
@@ -103,7 +103,7 @@ def evaluate(
 
     selftrain evaluate run test.csv
     """
-    from selftrain.data import Columns, Notes, read_labelled
+    from selftrain.data.rows import Columns, Notes, read_labelled
 
     notes = Notes()
     with Watch() as watch:
@@ -115,8 +115,8 @@ def evaluate(
         warn(notes)
         model, on = loaded(run, round_, examples, watch, backbone, device, threads)
 
-        from selftrain.evaluate import evaluate as score
-        from selftrain.experiment import Watched
+        from selftrain.runs.train import Watched
+        from selftrain.training.evaluate import evaluate as score
 
         scores = score(Watched(model, on), rows)
     if as_json:
@@ -127,8 +127,8 @@ def evaluate(
 
 def check_fits(run: Path, examples: Sequence[Example]) -> None:
     """Raise where a run was trained on pairs and the rows are single texts, or the reverse."""
-    from selftrain.data import check_kind
-    from selftrain.runs import read_manifest
+    from selftrain.data.rows import check_kind
+    from selftrain.runs.read import read_manifest
 
     check_kind(examples, pair=bool(read_manifest(run).task.get("pair")), who=str(run))
 
@@ -144,12 +144,12 @@ def loaded(
 ) -> tuple[Classifier, Machine]:
     """The model of a round, on the machine that is to answer; says how many texts it will cut."""
     with watch.busy("loading"):
-        from selftrain.runs import load
+        from selftrain.runs.read import load
 
         model = load(run, number, backbone=backbone)  # first: damage ends it before torch comes
 
-        from selftrain.machine import Machine
-        from selftrain.rehearse import texts_cut
+        from selftrain.training.machine import Machine
+        from selftrain.training.preflight import texts_cut
 
         on = Machine(device=device, threads=threads, track=watch.track)
         warn(texts_cut(model, examples))

@@ -13,7 +13,7 @@ from selftrain.cli.answer import check_fits
 from selftrain.cli.talk import Watch, show, show_json, warn
 
 if TYPE_CHECKING:
-    from selftrain.truth import Truth
+    from selftrain.runs.audit import Truth
 
 Told = Sequence[tuple[int, "Truth"]]
 Table = tuple[list[str], list[list[str]]]
@@ -40,7 +40,7 @@ def audit(
     Rows are joined by id, or by their text where the pool had no ids.
     Pool rows without a gold label are counted and left out.
     """
-    from selftrain.data import Columns, Notes, read_labelled
+    from selftrain.data.rows import Columns, Notes, read_labelled
 
     options.check_one(as_json, as_markdown)
     notes = Notes()
@@ -51,7 +51,7 @@ def audit(
             rows = read_labelled(gold, columns, notes=notes)
             check_fits(run, [row.example for row in rows])
         with watch.busy("comparing"):
-            from selftrain.truth import by_round, gold_labels, plain
+            from selftrain.runs.audit import by_round, gold_labels, plain
 
             labels = gold_labels(rows, notes=notes)
             del rows  # their texts: a lesson can be long, and the names are enough
@@ -60,7 +60,7 @@ def audit(
     if as_json:
         show_json([plain(number, found) for number, found in told])
     elif as_markdown:
-        from selftrain.tables.sheet import markdown_table
+        from selftrain.experiments.tables.sheet import markdown_table
 
         tables = (markdown_table(*each) for each in (round_rows(told), class_rows(told)))
         print(*tables, sep="\n\n")

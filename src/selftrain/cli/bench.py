@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from selftrain import config as configs
 from selftrain.cli import inputs, options
 from selftrain.cli.fit import resumable
 from selftrain.cli.inputs import seeds_of
 from selftrain.cli.talk import Watch, say, show_json
 from selftrain.errors import ConfigError
+from selftrain.method import changes as configs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from selftrain.bench import Bench
-    from selftrain.grid import Grid
-    from selftrain.results import Result
+    from selftrain.experiments.bench import Bench
+    from selftrain.experiments.grid import Grid
+    from selftrain.experiments.results import Result
 
 WORKERS = "Many workers"
 HUB = "hub"
@@ -136,8 +136,8 @@ def bench(
         )
     with Watch() as watch:
         with watch.busy("loading"):
-            from selftrain.bench import Bench
-            from selftrain.grid import grid_of
+            from selftrain.experiments.bench import Bench
+            from selftrain.experiments.grid import grid_of
 
             machine = inputs.machine_of(configs.Config().over(here), watch)
             chosen = grid_of(asked, on_rows)
@@ -176,14 +176,14 @@ def computed(
     if storage is None and ray is None:
         return made.run()
 
-    from selftrain.workers import optuna_groups, ray_groups
+    from selftrain.experiments.workers import optuna_groups, ray_groups
 
     return ray_groups(made, ray) if ray else optuna_groups(made, storage or "", study)
 
 
 def fetched(grid: Grid, out: Path) -> Path:
     """A folder with the rows of every task, as the hub has them."""
-    from selftrain.hub import fetch
+    from selftrain.experiments.hub import fetch
 
     for name in grid.tasks:
         fetch(name, out / "data")

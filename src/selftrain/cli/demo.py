@@ -14,9 +14,9 @@ from selftrain.cli.talk import Watch, say, show, show_json, warn
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from selftrain.config import Config
-    from selftrain.data import Labeled, Notes
-    from selftrain.task import Task
+    from selftrain.data.rows import Labeled, Notes
+    from selftrain.data.task import Task
+    from selftrain.method.changes import Config
 
 
 def demo(
@@ -51,9 +51,9 @@ def demo(
 
     The sentences are fetched through pip, once. A seed takes minutes.
     """
-    from selftrain import config as configs
-    from selftrain.data import Columns, Notes
-    from selftrain.demo import rows_of
+    from selftrain.data.rows import Columns, Notes
+    from selftrain.experiments.demo import rows_of
+    from selftrain.method import changes as configs
 
     notes = Notes()
     flags = {
@@ -73,8 +73,8 @@ def demo(
             about, rows = rows_of(cut, data, Columns(**settings.columns), notes=notes)
         title, scores = compare(about, rows, numbers, settings, on_rows, out, watch, notes)
 
-    from selftrain.report import closing_rows
-    from selftrain.tables.sheet import markdown_table
+    from selftrain.experiments.tables.sheet import markdown_table
+    from selftrain.runs.lines import closing_rows
 
     head, *lines = closing_rows(scores, numbers)
     if as_json:
@@ -97,12 +97,12 @@ def compare(
 ) -> tuple[str, dict[str, dict[int, float]]]:
     """Train with each seed and score every system: the closing table's title and its scores."""
     with watch.busy("loading"):
-        from selftrain.config import method_of
-        from selftrain.demo import SHOTS, cut
         from selftrain.disk import slug
-        from selftrain.experiment import Cell, by_system, cells, train
-        from selftrain.rehearse import rehearse
-        from selftrain.report import line_of
+        from selftrain.experiments.demo import SHOTS, cut
+        from selftrain.method.changes import method_of
+        from selftrain.runs.lines import line_of
+        from selftrain.runs.train import Cell, by_system, cells, train
+        from selftrain.training.preflight import rehearse
 
         on = inputs.machine_of(settings, watch)
         shots = settings.shots or SHOTS

@@ -15,7 +15,7 @@ from selftrain.cli.talk import Watch, say, show_json, warn
 from selftrain.errors import ConfigError, RunError, require
 
 if TYPE_CHECKING:
-    from selftrain.figures import Calibration, Plane, Rounds, Wanted
+    from selftrain.experiments.figures import Calibration, Plane, Rounds, Wanted
 
 figure = typer.Typer(
     help="The paper's figures, from finished cells and runs: PNG or SVG, and the numbers drawn.",
@@ -85,11 +85,11 @@ def rounds(
     """
     check_out(out, csv, as_json)
 
-    from selftrain.results import read
+    from selftrain.experiments.results import read
 
     results = read(cells)  # first: a bad file is found before torch is loaded
 
-    from selftrain.figures import by_round
+    from selftrain.experiments.figures import by_round
 
     wanted = wanted_of(method, task, on_rows, shots, backbone, preset, recipe, seeds, rows)
     show(by_round(results, wanted), out, csv, as_json)
@@ -119,11 +119,11 @@ def calibration(
     """
     check_out(out, csv, as_json)
 
-    from selftrain.results import read
+    from selftrain.experiments.results import read
 
     results = read(cells)
 
-    from selftrain.figures import calibration as pooled
+    from selftrain.experiments.figures import calibration as pooled
 
     wanted = wanted_of(method, task, on_rows, shots, backbone, preset, recipe, seeds, rows)
     show(pooled(results, wanted), out, csv, as_json)
@@ -162,8 +162,8 @@ def tsne(
     check_out(out, csv, as_json)
     require(rows >= 3, "--rows", rows, "3 or more", "--rows 1000")
 
-    from selftrain.data import Columns, Notes, read_labelled
-    from selftrain.runs import kept, read_manifest
+    from selftrain.data.rows import Columns, Notes, read_labelled
+    from selftrain.runs.read import kept, read_manifest
 
     notes = Notes()
     with Watch() as watch:
@@ -174,9 +174,9 @@ def tsne(
                 check_fits(run, [row.example for row in given])
         warn(notes)
         with watch.busy("loading"):
-            from selftrain.data import check_labels
-            from selftrain.figures import Plane, chosen, features, view
-            from selftrain.figures.plane import perplexity
+            from selftrain.data.rows import check_labels
+            from selftrain.experiments.figures import Plane, chosen, features, view
+            from selftrain.experiments.figures.plane import perplexity
 
         drawn = chosen(given, rows)
         gold = tuple(row.label for row in drawn)
@@ -217,7 +217,7 @@ def check_out(out: list[Path] | None, csv: Path | None, as_json: bool) -> None:
     if not (out or csv or as_json):
         raise ConfigError("nothing says where the figure goes", "-o figure.png -o figure.svg")
     if out:
-        from selftrain.figures.drawing import check
+        from selftrain.experiments.figures.drawing import check
 
         check(out)
 
@@ -236,8 +236,8 @@ def wanted_of(
     """Which cells are meant, from flags."""
     require(shots >= 1, "--shots", shots, "1 or more", "--shots 16")
 
-    from selftrain.figures import Wanted
-    from selftrain.tables import Choice
+    from selftrain.experiments.figures import Wanted
+    from selftrain.experiments.tables import Choice
 
     choice = Choice(
         on=on_rows,
@@ -256,11 +256,11 @@ def show(
 ) -> None:
     """Write the figure and its data file, and print the numbers if asked."""
     if out:
-        from selftrain.figures.drawing import save
+        from selftrain.experiments.figures.drawing import save
 
         save(numbers, out)
     if csv:
-        from selftrain.figures import write
+        from selftrain.experiments.figures import write
 
         write(csv, numbers.rows())
     for path in [*(out or ()), *([csv] if csv else [])]:

@@ -14,8 +14,8 @@ from selftrain.cli.options import DATA, METHOD
 from selftrain.cli.talk import Watch, say, show_json, show_scores, warn
 
 if TYPE_CHECKING:
-    from selftrain.config import Config
-    from selftrain.loop import Round
+    from selftrain.method.changes import Config
+    from selftrain.training.loop import Round
 
 
 def fit(
@@ -85,8 +85,8 @@ def fit(
     Stopped or killed, the same command goes on from the last whole round; so does one with more
     rounds.
     """
-    from selftrain import config as configs
-    from selftrain.runs import check_place
+    from selftrain.method import changes as configs
+    from selftrain.runs.read import check_place
 
     flags = {
         "backbone": backbone,
@@ -114,19 +114,19 @@ def fit(
 
 def learn(files: inputs.Files, settings: Config, out: Path, watch: Watch) -> dict[str, Any]:
     """Read, check, train and score; what is found is said as it comes, and returned."""
-    from selftrain.data import Notes
+    from selftrain.data.rows import Notes
 
     notes = Notes()
     with watch.busy("reading"):
         split, test = files.read(settings, notes)
     warn(notes)
     with watch.busy("loading"):
-        from selftrain.config import method_of
-        from selftrain.evaluate import evaluate
-        from selftrain.experiment import Watched, train
-        from selftrain.loop import kept
-        from selftrain.rehearse import rehearse
-        from selftrain.report import line_of
+        from selftrain.method.changes import method_of
+        from selftrain.runs.lines import line_of
+        from selftrain.runs.train import Watched, train
+        from selftrain.training.evaluate import evaluate
+        from selftrain.training.loop import kept
+        from selftrain.training.preflight import rehearse
 
         on = inputs.machine_of(settings, watch)
         method = method_of(settings.method, settings.preset)

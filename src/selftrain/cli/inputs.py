@@ -11,13 +11,13 @@ from selftrain.cli.talk import say
 from selftrain.errors import ConfigError
 
 if TYPE_CHECKING:
-    from selftrain.backbone import Backbone
     from selftrain.cli.talk import Watch
-    from selftrain.config import Config
-    from selftrain.data import Labeled, Notes, Split
-    from selftrain.machine import Machine
-    from selftrain.method import Method
-    from selftrain.task import Task
+    from selftrain.data.rows import Labeled, Notes, Split
+    from selftrain.data.task import Task
+    from selftrain.method.changes import Config
+    from selftrain.method.spec import Method
+    from selftrain.model.backbone import Backbone
+    from selftrain.training.machine import Machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,8 @@ class Files:
 
     def read(self, settings: Config, notes: Notes) -> tuple[Split, list[Labeled]]:
         """What the run may see, and the test rows it may not; nothing heavy is loaded for it."""
-        from selftrain.data import (
+        from selftrain.data.fewshot import sample
+        from selftrain.data.rows import (
             Columns,
             check_labels,
             check_pairs,
@@ -41,7 +42,6 @@ class Files:
             read_unlabelled,
             remove_overlap,
         )
-        from selftrain.fewshot import sample
 
         columns = Columns(**settings.columns)
         gold = read_labelled(self.labelled, columns, notes=notes)
@@ -64,7 +64,7 @@ class Files:
 
 def task_of(changes: Mapping[str, Any], split: Split, start: Task | None = None) -> Task:
     """The task that ``name`` names, else ``start``, else one of the labels seen; then changed."""
-    from selftrain.task import find, from_labels
+    from selftrain.data.task import find, from_labels
 
     labels = {row.label for row in split.labeled}
     pair = split.labeled[0].example.pair is not None
@@ -98,8 +98,8 @@ def seeds_of(text: str) -> list[int]:
 
 def check_tasks(data: Path, names: Sequence[str], *, instead: str = "") -> None:
     """Raise unless a folder has rows of each task to learn from; nothing is read or loaded."""
-    from selftrain.task import find
-    from selftrain.tasksets import find as find_file
+    from selftrain.data.task import find
+    from selftrain.experiments.tasksets import find as find_file
 
     if not data.is_dir():
         raise ConfigError(
@@ -112,7 +112,7 @@ def check_tasks(data: Path, names: Sequence[str], *, instead: str = "") -> None:
 
 def machine_of(settings: Config, watch: Watch) -> Machine:
     """Where it runs, with its progress shown and its notes said."""
-    from selftrain.machine import Machine
+    from selftrain.training.machine import Machine
 
     return Machine(
         device=settings.device,
@@ -126,7 +126,7 @@ def machine_of(settings: Config, watch: Watch) -> Machine:
 
 def backbone_of(settings: Config, method: Method) -> Backbone:
     """The backbone asked for, else the embedded one that the method can use."""
-    from selftrain.backbone import load
-    from selftrain.config import backbone_for
+    from selftrain.method.changes import backbone_for
+    from selftrain.model.backbone import load
 
     return load(settings.backbone or backbone_for(method), revision=settings.revision)

@@ -21,8 +21,8 @@ def methods(
     With --json every entry of every method, as a --config file names them.
     """
     with Watch() as watch, watch.busy("loading"):
-        from selftrain.method import to_plain
-        from selftrain.recipes import BY_NAME, WITHOUT, recipe
+        from selftrain.method.recipes import BY_NAME, WITHOUT, recipe
+        from selftrain.method.spec import to_plain
 
         every = [recipe(name, preset) for name in BY_NAME]
     if as_json:
@@ -60,8 +60,8 @@ def check(
 
     selftrain check --template "{text} It was {mask} ." --word bad=terrible --word good=great
     """
-    from selftrain.config import given
-    from selftrain.task import find, from_labels
+    from selftrain.data.task import find, from_labels
+    from selftrain.method.changes import given
 
     words = inputs.words_of(word)
     if task is None and not words:
@@ -72,10 +72,10 @@ def check(
     start = find(task) if task is not None else from_labels(words, pair=pair)
     about = start.changed(given({"template": template, "words": words or None}))
     with Watch() as watch, watch.busy("loading"):
-        from selftrain.backbone import load
-        from selftrain.classifier import build
-        from selftrain.pel import Adapter
-        from selftrain.prompt import check as findings
+        from selftrain.model.backbone import load
+        from selftrain.model.classifier import build
+        from selftrain.model.pel import Adapter
+        from selftrain.model.prompt import check as findings
 
         loaded = load(backbone)
         found = findings(about, loaded)
@@ -93,7 +93,7 @@ def check(
 def doctor(as_json: options.Json = False) -> None:
     """Versions, device, threads, what is cached: what a bug report needs."""
     with Watch() as watch, watch.busy("looking"):
-        from selftrain.doctor import facts
+        from selftrain.cli.doctor import facts
 
         found = facts()
     if as_json:

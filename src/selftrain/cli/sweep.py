@@ -13,13 +13,13 @@ from selftrain.cli.bench import spoken
 from selftrain.cli.fit import resumable
 from selftrain.cli.inputs import seeds_of
 from selftrain.cli.talk import Watch, say, show, show_json
-from selftrain.config import COMPARED
 from selftrain.errors import require
+from selftrain.method.changes import COMPARED
 from selftrain.untrusted import printable
 
 if TYPE_CHECKING:
-    from selftrain.method import Method
-    from selftrain.sweep import Sweep, Tried
+    from selftrain.experiments.sweep import Sweep, Tried
+    from selftrain.method.spec import Method
 
 SHOWN = 10  # trials of the table
 SEARCH = "Search"
@@ -95,11 +95,11 @@ def sweep(
     inputs.check_tasks(data, named)
     with Watch() as watch:
         with watch.busy("loading"):
-            from selftrain.config import Config, backbone_for
-            from selftrain.grid import SEEDS
-            from selftrain.recipes import DEFAULT, recipe
-            from selftrain.space import paper_space, read_space
-            from selftrain.sweep import Sweep
+            from selftrain.experiments.grid import SEEDS
+            from selftrain.experiments.space import paper_space, read_space
+            from selftrain.experiments.sweep import Sweep
+            from selftrain.method.changes import Config, backbone_for
+            from selftrain.method.recipes import DEFAULT, recipe
 
             preset = preset or "laptop"
             base = with_rounds(recipe(method or DEFAULT, preset), rounds)
@@ -162,7 +162,7 @@ def spelt(entry: tuple[str, Sequence[object]]) -> str:
 
 def line_of(each: Tried) -> str:
     """One line for one trial."""
-    from selftrain.sweep import mean_of
+    from selftrain.experiments.sweep import mean_of
 
     point = "   ".join(f"{name} {value}" for name, value in each.params.items())
     return f"trial {each.number}   {point}   {mean_of(each) if each.cells else each.why}"
@@ -170,7 +170,7 @@ def line_of(each: Tried) -> str:
 
 def show_best(made: Sweep, told: Mapping[str, Any]) -> None:
     """The best trials as a table on stdout, and how to read it."""
-    from selftrain.sweep import best_first, mean_of
+    from selftrain.experiments.sweep import best_first, mean_of
 
     every = best_first(made.trials())
     rows = [

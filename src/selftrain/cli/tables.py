@@ -16,7 +16,7 @@ from selftrain.errors import ConfigError, require
 from selftrain.untrusted import printable
 
 if TYPE_CHECKING:
-    from selftrain.tables import Sheet
+    from selftrain.experiments.tables import Sheet
 
 Kind = Literal["main", "pel", "shots", "alpha", "ablation", "nonbert", "data", "grid", "speed"]
 Format = Literal["text", "markdown", "csv", "latex"]
@@ -113,11 +113,11 @@ def table(
                 f"selftrain table {kind} cells.jsonl",
             )
 
-        from selftrain.results import read
+        from selftrain.experiments.results import read
 
         found = read(cells)  # first: a bad file is found before torch is loaded
 
-        from selftrain.tables import KINDS, Choice
+        from selftrain.experiments.tables import KINDS, Choice
 
         choice = Choice(
             on=on_rows,
@@ -172,14 +172,14 @@ def data_sheet(data: Path | None) -> Sheet:
     if data is None:
         raise ConfigError("table data counts the rows of a folder", "--data DIR")
 
-    from selftrain.tables import corpora
+    from selftrain.experiments.tables import corpora
 
     return corpora(data)
 
 
 def grid_sheet(sweep: Path | None) -> Sheet:
     """Table 8."""
-    from selftrain.tables import read_sweep, search
+    from selftrain.experiments.tables import read_sweep, search
 
     return search(read_sweep(sweep) if sweep else None)
 
@@ -198,7 +198,7 @@ def show_sheets(sheets: Sequence[Sheet]) -> None:
 def write(sheets: Sequence[Sheet], form: str, out: Path | None) -> None:
     """The sheets as text of that format, on stdout or in a file that is whole or not there."""
     from selftrain.disk import replacing
-    from selftrain.tables import FORMATS
+    from selftrain.experiments.tables import FORMATS
 
     if form == "json":
         text = json_of([asdict(sheet) for sheet in sheets], indent=2)

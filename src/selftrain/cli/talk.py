@@ -16,7 +16,7 @@ from selftrain.untrusted import printable
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from selftrain.data import Notes
+    from selftrain.data.rows import Notes
 
 # Texts and labels come from anyone: nothing in them is markup, an emoji's name or a control code.
 talk = Console(stderr=True, markup=False, emoji=False, highlight=False, soft_wrap=True)
@@ -42,7 +42,7 @@ def show(
     figures: bool = False,
 ) -> None:
     """A table on stdout."""
-    from selftrain.report import table
+    from selftrain.runs.lines import table
 
     clean = ([printable(cell) for cell in row] for row in rows)
     title = None if title is None else printable(title)

@@ -1,0 +1,1 @@
+"""The paper's comparison: grids of runs, tables and figures. Nothing below imports this room."""

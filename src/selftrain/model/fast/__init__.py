@@ -1,0 +1,1 @@
+"""The same answers in less time."""

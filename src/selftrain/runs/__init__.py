@@ -1,0 +1,1 @@
+"""One run on disk: train, resume, predict, audit."""

@@ -1,0 +1,149 @@
+"""A run folder, read without trust.
+
+    run/
+      manifest.json          what was asked (task, method, seed, data, backbone), and where it ran
+      rounds/0/              the teacher; rounds/1/ … the students
+        model.safetensors    the trained tensors only, and model.json: what they belong to
+        lesson.parquet       what the teacher thought of each pool row, and what became of it
+        round.json           figures, verdict, and the sha256 of the other files
+
+A folder may come from anyone. Reading one follows no link, opens only files whose names stand
+here, and takes no number on trust.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from selftrain.data.rows import Lines
+from selftrain.disk import refusals
+from selftrain.errors import RunError
+from selftrain.runs.lessons import read_lesson
+from selftrain.runs.manifest import MANIFEST, Manifest
+from selftrain.runs.record import LESSON, MODEL, Record
+from selftrain.untrusted import brief, damaged, plain_file, plain_folder, sha256
+
+if TYPE_CHECKING:
+    from selftrain.model.classifier import Classifier
+
+LOCK, ROUNDS = ".lock", "rounds"
+
+
+def load(
+    folder: str | Path, number: int | None = None, *, backbone: str | None = None
+) -> Classifier:
+    """The model of the last accepted round, or of the given one.
+
+    An embedded backbone is found by itself; any other must be given, because a path or a name
+    that stands in a folder is not followed out of it.
+    """
+    folder = Path(folder)
+    here = verified(folder, _chosen(folder, number), MODEL)
+
+    from selftrain.model.classifier import Classifier
+
+    return Classifier.load(here, backbone)
+
+
+def kept(folder: str | Path) -> int:
+    """The number of the last accepted round, whose model answers for the run."""
+    return _chosen(Path(folder), None).number
+
+
+def history(folder: str | Path) -> list[dict[str, Any]]:
+    """What is known of each round, in order: the contents of its ``round.json``."""
+    return [asdict(record) for record in records(Path(folder))]
+
+
+def lessons(folder: str | Path) -> Iterator[tuple[int, Lines]]:
+    """What the teacher thought of each pool row: number and audit of every whole round, checked."""
+    folder = Path(folder)
+    labels = read_manifest(folder).task.get("labels")
+    if not (isinstance(labels, list) and all(isinstance(label, str) for label in labels)):
+        raise damaged(folder / MANIFEST, "names no classes")
+    for record in records(folder):
+        here = verified(folder, record, [LESSON])
+        yield record.number, read_lesson(here / LESSON, labels)
+
+
+def check_place(folder: str | Path) -> None:
+    """Raise unless a run may begin in this folder, or go on in it."""
+    existing(Path(folder))
+
+
+def read_manifest(folder: str | Path) -> Manifest:
+    """What is asked of a run, and what it was started with."""
+    found = existing(Path(folder))
+    if found is None:
+        raise RunError(
+            f"{folder} is not a run folder: it has no {MANIFEST}",
+            "write one: selftrain fit labelled.csv --unlabelled pool.csv -o run",
+        )
+    return found
+
+
+def existing(folder: Path) -> Manifest | None:
+    """The manifest of a run folder; None where a run may begin; any other folder is an error."""
+    with refusals(folder, "read"):
+        if not folder.exists():
+            return None
+        if not folder.is_dir():
+            raise RunError(f"{folder} is a file; a run is a folder", "choose another: -o NEW")
+        names = {path.name for path in folder.iterdir()}
+        if MANIFEST in names:
+            return Manifest.read(folder / MANIFEST)
+    foreign = sorted(names - {LOCK, f"{MANIFEST}.tmp"})  # a killed start may leave these two
+    if foreign:
+        raise RunError(
+            f"{folder} is neither empty nor a run folder: it holds {foreign[0]!r}",
+            "choose another folder: -o NEW",
+        )
+    return None
+
+
+def records(folder: Path) -> list[Record]:
+    """The records of all whole rounds: 0, 1, 2 … without a gap."""
+    read_manifest(folder)
+    rounds = folder / ROUNDS
+    if not os.path.lexists(rounds):  # killed after the manifest, before anything else
+        return []
+    with refusals(rounds, "read"):
+        names = [path.name for path in plain_folder(rounds).iterdir()]
+        numbers = sorted(int(name) for name in names if re.fullmatch("0|[1-9][0-9]*", name))
+        for place, number in enumerate(numbers):
+            if place != number:
+                raise damaged(rounds / str(number), f"is there, but round {place} is not")
+        return [Record.read(rounds / str(number)) for number in numbers]
+
+
+def verified(folder: Path, record: Record, names: Collection[str]) -> Path:
+    """The folder of a round in which the named files are those that were written."""
+    here = folder / ROUNDS / str(record.number)
+    with refusals(here, "read"):
+        for name in names:
+            if sha256(plain_file(here / name)) != record.files[name]:
+                raise damaged(here / name, "is not what was written: its sha256 differs")
+    return here
+
+
+def _chosen(folder: Path, number: int | None) -> Record:
+    """The round whose model is asked for."""
+    found = records(folder)
+    if not found:
+        raise RunError(
+            f"{folder} has no whole round yet", "give the command that started it once more"
+        )
+    if number is None:
+        return [record for record in found if record.accepted][-1]
+    hint = "leave the round out: that gives the last accepted one"
+    if not 0 <= number < len(found):
+        raise RunError(f"{folder} has no round {number}; its last one is {len(found) - 1}", hint)
+    if found[number].failed:
+        why = brief(found[number].why)
+        raise RunError(f"round {number} of {folder} has no model: {why}", hint)
+    return found[number]

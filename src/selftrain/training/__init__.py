@@ -1,0 +1,1 @@
+"""Algorithm 1: teacher, annotation, selection, student, guard."""

@@ -1,0 +1,72 @@
+"""References that keep everyone honest: the majority class, and a frozen encoder with LR."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from selftrain.data.rows import Example, Labeled
+from selftrain.data.task import Task
+from selftrain.model.backbone import Backbone
+from selftrain.model.classifier import Classifier, build
+from selftrain.model.pel import Adapter
+
+
+class Majority:
+    """Always the most frequent label of these rows; of several, the first in the task's order."""
+
+    def __init__(self, task: Task, rows: Sequence[Labeled]) -> None:
+        self.labels = task.labels
+        counts = Counter(item.label for item in rows)
+        self.winner = max(range(len(self.labels)), key=lambda c: (counts[self.labels[c]], -c))
+
+    def probabilities(self, examples: Sequence[Example]) -> Tensor:
+        """One for the winner, zero for the others, [N, C]."""
+        p = torch.zeros(len(examples), len(self.labels))
+        p[:, self.winner] = 1
+        return p
+
+
+class FrozenLogistic:
+    """Logistic regression on the frozen encoder's pooled vectors, scaled to length 1.
+
+    What a user would try first, and hard to beat with 16 labels a class. The penalty is
+    scikit-learn's own, C = 1. A pair is read as one text, or its two sides ``apart`` as
+    [u, v, |u - v|, u * v].
+    """
+
+    def __init__(
+        self, task: Task, backbone: Backbone, labeled: Sequence[Labeled], *, apart: bool = False
+    ) -> None:
+        from sklearn.linear_model import LogisticRegression
+
+        self.labels = task.labels
+        self.apart = apart
+        # An adapter is exactly the identity until it is trained, so this is the plain encoder.
+        self.encoder: Classifier = build(task, backbone, Adapter(width=1), reads="head", seed=0)
+        gold = [self.labels.index(item.label) for item in labeled]
+        self.regression: Any = LogisticRegression(max_iter=1000)
+        self.regression.fit(self.embed([item.example for item in labeled]).numpy(), gold)
+
+    def embed(self, examples: Sequence[Example]) -> Tensor:
+        """Pooled vectors of length 1, [N, D]; of two sides apart [N, 4 D]."""
+        if not self.apart:
+            return self._read(examples)
+        u = self._read([Example(each.uid, each.text) for each in examples])
+        v = self._read([Example(each.uid, each.pair or "") for each in examples])
+        return torch.cat([u, v, (u - v).abs(), u * v], dim=1)
+
+    def _read(self, examples: Sequence[Example]) -> Tensor:
+        return F.normalize(self.encoder.read(examples).features, dim=1)
+
+    def probabilities(self, examples: Sequence[Example]) -> Tensor:
+        """The regression's probabilities in the task's order, [N, C]."""
+        seen = torch.from_numpy(self.regression.predict_proba(self.embed(examples).numpy()))
+        p = seen.new_zeros(len(examples), len(self.labels))
+        p[:, torch.from_numpy(self.regression.classes_)] = seen
+        return p.float()

@@ -1,0 +1,55 @@
+"""Scores on labelled rows: the only place a test set enters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from selftrain.data.rows import Example, Labeled
+from selftrain.errors import DataError
+from selftrain.training.metrics import accuracy, calibration_error, f1, macro_f1
+
+
+class Predictor(Protocol):
+    """Anything that answers: a classifier, or a baseline."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The classes, in the order of the columns of ``probabilities``."""
+
+    def probabilities(self, examples: Sequence[Example]) -> Tensor:
+        """The probability of each class for each example, [N, C]."""
+
+
+def evaluate(model: Predictor, test: Sequence[Labeled]) -> Mapping[str, float]:
+    """Accuracy, macro F1, F1 of each class and calibration error, as shares from 0 to 1."""
+    return score(*answered(model, test), model.labels)
+
+
+def answered(model: Predictor, test: Sequence[Labeled]) -> tuple[Tensor, Tensor]:
+    """The model's probabilities [N, C] for labelled rows, and the gold classes [N]."""
+    unseen = sorted({item.label for item in test} - set(model.labels))
+    if unseen:
+        raise DataError(
+            f"label `{unseen[0]}` is in the test rows but was never seen in training",
+            f"the model knows: {', '.join(model.labels)}",
+        )
+    if not test:
+        raise DataError("there are no test rows", "give a file with at least one labelled row")
+    gold = torch.tensor([model.labels.index(item.label) for item in test])
+    return model.probabilities([item.example for item in test]), gold
+
+
+def score(p: Tensor, gold: Tensor, labels: Sequence[str]) -> Mapping[str, float]:
+    """What ``evaluate`` says of probabilities [N, C] and gold classes [N]."""
+    answers = p.argmax(1)
+    return {
+        "accuracy": accuracy(answers, gold),
+        "macro_f1": macro_f1(answers, gold, len(labels)),
+        **{f"f1 {label}": f1(answers, gold, c) for c, label in enumerate(labels)},
+        "calibration_error": calibration_error(p, gold),
+        "rows": float(len(gold)),
+    }

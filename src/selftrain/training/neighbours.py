@@ -1,0 +1,42 @@
+"""Which easy rows lie next to each other, as the teacher sees them (CEST)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from selftrain.data.rows import Lesson
+from selftrain.method.spec import Tune
+from selftrain.model.classifier import Classifier
+
+ROWS = 1024  # compared with all others at once
+
+
+def linked(lesson: Lesson, teacher: Classifier, how: Sequence[Tune]) -> Lesson:
+    """The lesson with the neighbours that its students ask for; as it is where none does."""
+    wanted = max((tune.smooth.neighbours for tune in how if tune.smooth is not None), default=0)
+    if not wanted or not lesson.easy:
+        return lesson
+    features = teacher.read([row.example for row in lesson.easy]).features
+    return replace(lesson, near=nearest(features, wanted))
+
+
+def nearest(features: Tensor, count: int) -> tuple[tuple[int, ...], ...]:
+    """For each row [N, D] the places of the most similar others, by cosine, the closest first.
+
+    >>> import torch
+    >>> nearest(torch.tensor([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]]), 1)
+    ((1,), (0,), (1,))
+    """
+    unit = F.normalize(features, dim=1)
+    count = min(count, len(unit) - 1)
+    found: list[tuple[int, ...]] = []
+    for start in range(0, len(unit), ROWS):
+        alike = unit[start : start + ROWS] @ unit.T  # [n, N]
+        for place in range(len(alike)):
+            alike[place, start + place] = -2  # nobody is a neighbour of its own
+        found += map(tuple, alike.topk(count, dim=1).indices.tolist())
+    return tuple(found)

@@ -1,0 +1,47 @@
+"""How far each row's gradient points where the labels' gradient does (LiST).
+
+    w_i = relu(<grad l_i, grad L_gold>) / (sum + 1e-6)
+
+No gradient of a single row is ever made: the inner products of a whole batch are one derivative of
+its losses in the direction of the labels' gradient, a forward pass that carries tangents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.func import functional_call, jvp
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from selftrain.model.batches import Batch
+from selftrain.model.classifier import Classifier, Output
+
+Answering = Callable[[Batch], Output]
+"""A model, or one with other parameters in its place."""
+Losses = Callable[[Answering], Tensor]
+"""The losses of some rows, [B], by who answers."""
+
+
+def agreement(model: Classifier, rows: Losses, gold: Losses) -> Tensor:
+    """The weight of each row, [B]: they add up to 1, or to less where hardly any row agrees.
+
+    Dropout is off for both, so that a row is not judged by two different networks.
+    """
+    was_training = model.training
+    model.eval()
+    names = list(model.trainable())
+    with torch.enable_grad():
+        down = torch.autograd.grad(gold(model).mean(), list(model.trainable().values()))
+
+    def losses(*tensors: Tensor) -> Tensor:
+        parameters = dict(zip(names, tensors, strict=True))
+        return rows(lambda batch: functional_call(model, parameters, (batch,)))
+
+    here = tuple(parameter.detach() for parameter in model.trainable().values())
+    with torch.no_grad(), sdpa_kernel(SDPBackend.MATH):  # the fused kernels carry no tangents
+        inner: Tensor = jvp(losses, here, down)[1]
+    model.train(was_training)
+    agreeing: Tensor = inner.detach().relu()
+    return agreeing / (agreeing.sum() + 1e-6)

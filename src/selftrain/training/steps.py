@@ -1,0 +1,188 @@
+"""What each step of a fit is made of: the lesson as rows, and which of them meet.
+
+A step learns from some rows and encodes a few more for their company: partners and hard rows of the
+same classes for the contrast, neighbours for smoothness, each once and shared by all that need it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from statistics import fmean
+
+import torch
+from torch import Tensor
+
+from selftrain.data.rows import Labeled, Lesson
+from selftrain.method.losses import EasyHard
+from selftrain.method.spec import Tune
+from selftrain.model.batches import Row
+from selftrain.model.classifier import Classifier
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The lesson tokenised once: gold, then easy, then hard."""
+
+    rows: list[Row]
+    labels: Tensor  # [N] class indices
+    soft: Tensor  # [N, C] the teacher's probabilities; one-hot for gold
+    weights: Tensor  # [N]
+    gold: range
+    easy: range
+    hard: range
+    by_class: dict[str, dict[int, list[int]]]  # "easy" and "hard": class → rows
+    near: tuple[tuple[int, ...], ...] = ()  # of each easy row, its neighbours: places among easy
+
+    @property
+    def learn(self) -> range:
+        """The rows a step is made of: easy ones, or gold where there are none (the teacher)."""
+        return self.easy or self.gold
+
+    def golds(self, how: Tune) -> int:
+        """How many rows of a batch come from D_l beside easy ones; at least one easy row stays."""
+        if not self.easy or not self.gold:
+            return 0
+        return min(round(how.gold * how.batch), how.batch - 1)
+
+    @staticmethod
+    def of(model: Classifier, lesson: Lesson) -> Table:
+        """The lesson's rows as this model reads them."""
+        every: list[Labeled] = [*lesson.gold, *lesson.easy, *lesson.hard]
+        place = {label: c for c, label in enumerate(model.labels)}
+        labels = torch.tensor([place[item.label] for item in every])
+        onehot = torch.eye(len(place))[labels]
+        given = [item.soft for item in every]
+        soft = torch.stack(
+            [torch.tensor(s) if s is not None else onehot[i] for i, s in enumerate(given)]
+        ).float()
+        first, second = len(lesson.gold), len(lesson.gold) + len(lesson.easy)
+        spans = {"easy": range(first, second), "hard": range(second, len(every))}
+        by_class: dict[str, dict[int, list[int]]] = {"easy": {}, "hard": {}}
+        for kind, span in spans.items():
+            for i in span:
+                by_class[kind].setdefault(int(labels[i]), []).append(i)
+        return Table(
+            model.encode([item.example for item in every]),
+            labels,
+            soft,
+            torch.tensor([item.weight for item in every]),
+            range(first),
+            spans["easy"],
+            spans["hard"],
+            by_class,
+            lesson.near,
+        )
+
+    def tied(self, rows: Sequence[int]) -> Tensor:
+        """Which two of these easy rows are neighbours of one pseudo label, [B, B].
+
+        A row that an epoch's end brings twice is a neighbour of itself.
+        """
+        first = self.easy.start
+        near = [{i, *(first + place for place in self.near[i - first])} for i in rows]
+        links = torch.tensor([[j in mine for j in rows] for mine in near])
+        labels = self.labels[torch.tensor(rows)]
+        return (links | links.T) & (labels[:, None] == labels)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The rows of one step: the first ``learn`` are learnt from, all are encoded."""
+
+    rows: list[int]
+    learn: int
+    anchors: list[tuple[int, int, list[int]]]  # places in rows: anchor, positive, negatives
+    easy: int
+    """The first so many of them are easy."""
+    linked: tuple[int, ...] = ()
+    """Places in rows of those that are held close or apart by smoothness."""
+    weights: Tensor | None = None
+    """What each row counts that is learnt from, [learn]; None: as the lesson says."""
+
+
+def late(values: Sequence[float]) -> float:
+    """The mean over the last tenth of the steps, of which there is at least one.
+
+    >>> late([4.0] * 18 + [1.0, 2.0])
+    1.5
+    """
+    return fmean(values[-max(1, len(values) // 10) :])
+
+
+def cycle(items: Sequence[int], random: Random) -> Iterator[int]:
+    """The items in random order, again and again, each time in a new order."""
+    while True:
+        yield from random.sample(items, len(items))
+
+
+def steps_of(table: Table, how: Tune, random: Random) -> Iterator[Step]:
+    """Batches without end: a share of gold, the rest in epochs over the easy rows.
+
+    Company is drawn apart, so that a method without contrast or smoothness learns from the same
+    batches as one with it.
+    """
+    own, facing, near = (Random(random.getrandbits(64)) for _ in range(3))  # noqa: S311
+    golds = table.golds(how)
+    learn, gold = cycle(table.learn, own), cycle(table.gold, own)
+    hard = {c: cycle(rows, facing) for c, rows in table.by_class["hard"].items()}
+    while True:
+        easy = [next(learn) for _ in range(how.batch - golds)]
+        rows = easy + [next(gold) for _ in range(golds)]
+        step = Step(rows, len(rows), [], len(easy))
+        if how.contrast is not None and table.easy:
+            step = with_contrast(rows, easy, table, hard, how.contrast, facing)
+        yield with_neighbours(step, table, near) if how.smooth and table.near else step
+
+
+def with_contrast(
+    rows: list[int],
+    easy: list[int],
+    table: Table,
+    hard: dict[int, Iterator[int]],
+    how: EasyHard,
+    random: Random,
+) -> Step:
+    """Add what the contrast needs: a partner where a class has one easy row, N_n hard of each.
+
+    An anchor goes without a term only when D_h lacks its class, never for an unlucky batch. A
+    class with one easy row in all is its own partner: encoded twice, under two dropout masks.
+    """
+    learn = len(rows)
+    places: dict[int, list[int]] = {}
+    for place, row in enumerate(easy):
+        places.setdefault(int(table.labels[row]), []).append(place)
+    anchors: list[tuple[int, int, list[int]]] = []
+    rows = list(rows)
+    for c, mine in places.items():
+        if c not in hard:
+            continue
+        partners = list(mine)
+        # A batch that reaches into the next epoch may hold a row twice: that is no partner.
+        if len({easy[place] for place in mine}) == 1:
+            others = [row for row in table.by_class["easy"][c] if row != easy[mine[0]]]
+            if others or len(mine) == 1:
+                partners.append(len(rows))
+                rows.append(random.choice(others) if others else easy[mine[0]])
+        doubtful = list(range(len(rows), len(rows) + how.negatives))
+        rows += [next(hard[c]) for _ in range(how.negatives)]
+        for number, anchor in enumerate(mine):
+            ring = partners[number + 1 :] + partners[:number]
+            other = (place for place in ring if rows[place] != rows[anchor])
+            anchors.append((anchor, next(other, ring[0]), doubtful))
+    return Step(rows, learn, anchors, len(easy))
+
+
+def with_neighbours(step: Step, table: Table, random: Random) -> Step:
+    """Add a neighbour of each easy row that has none in the batch, so that some lie close."""
+    first = table.easy.start
+    there = set(step.rows[: step.easy])
+    added: list[int] = []
+    for row in step.rows[: step.easy]:
+        near = [first + place for place in table.near[row - first]]
+        if near and there.isdisjoint(near):
+            added.append(random.choice(near))
+            there.add(added[-1])
+    places = (*range(step.easy), *range(len(step.rows), len(step.rows) + len(added)))
+    return replace(step, rows=step.rows + added, linked=places)

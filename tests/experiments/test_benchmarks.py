@@ -1,0 +1,105 @@
+"""The scripts of benchmarks/ fit the package; what is written of cells is what the cells say."""
+
+from __future__ import annotations
+
+import runpy
+import shlex
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from command import selftrain as command
+from selftrain.experiments.grid import grid_of
+from selftrain.experiments.results import REFERENCE, read
+from selftrain.method.spec import Method, digest
+
+ROOT = Path(__file__).parents[2]
+PAPER = ROOT / "benchmarks" / "paper"
+SCRIPTS = sorted((ROOT / "benchmarks").glob("*.py"))
+
+
+@pytest.fixture(autouse=True)
+def beside(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Scripts import one another by name; no other test sees those modules."""
+    before = set(sys.modules)
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    yield
+    names = {path.stem for path in SCRIPTS}
+    for name in {*sys.modules} - before:
+        if name in names:
+            del sys.modules[name]
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_a_script_finds_what_it_imports(script: Path) -> None:
+    runpy.run_path(str(script), run_name="imported")  # mypy looks at what its functions call
+
+
+def test_the_first_tables_are_what_the_committed_cells_say(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(monkeypatch, "first_tables.py", PAPER / "cells.jsonl")
+    page = ROOT / "docs" / "first-tables.md"
+    assert capsys.readouterr().out == page.read_text(encoding="utf-8")
+
+
+def test_the_gains_on_the_page_of_results_are_what_the_committed_cells_say(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(monkeypatch, "claims.py", PAPER / "cells.jsonl")
+    _, _, *by_round = capsys.readouterr().out.splitlines()  # without the head
+    run(monkeypatch, "claims.py", PAPER / "one_round.jsonl", "--backbone", "minilm-mlm")
+    of_choices = capsys.readouterr().out.splitlines()[-9:]  # Tables 2 and 4
+    page = (ROOT / "docs" / "results.md").read_text("utf-8").splitlines()
+    assert len(by_round) == 14
+    assert "the teacher itself" in of_choices[0]
+    assert {*by_round, *of_choices} <= {*page}
+
+
+def tables() -> Iterator[tuple[str, list[str]]]:
+    """Those that ``tables.sh`` writes and that are committed, and the words of their commands."""
+    for line in (PAPER / "tables.sh").read_text("utf-8").splitlines():
+        words = shlex.split(line, comments=True) if line.startswith("table ") else []
+        if words and (PAPER / "tables" / f"{words[1]}.md").exists():
+            _, name, kind, cells, *flags = words
+            yield name, ["table", kind, str(PAPER / f"{cells}.jsonl"), *flags]
+
+
+@pytest.mark.parametrize(("name", "line"), [pytest.param(*each, id=each[0]) for each in tables()])
+def test_the_papers_tables_are_what_the_committed_cells_say(
+    name: str, line: list[str], tmp_path: Path
+) -> None:
+    for form in ("md", "csv", "tex"):
+        said = command(shlex.join([*line, "-o", str(tmp_path / f"{name}.{form}")]))
+        assert said.code == 0, said.err
+        committed = PAPER / "tables" / f"{name}.{form}"
+        assert (tmp_path / committed.name).read_text("utf-8") == committed.read_text("utf-8")
+
+
+def run(monkeypatch: pytest.MonkeyPatch, script: str, *words: object) -> None:
+    """Run a script of the folder, as it would be called."""
+    monkeypatch.setattr(sys, "argv", [script, *map(str, words)])
+    runpy.run_path(str(ROOT / "benchmarks" / script), run_name="__main__")
+
+
+CELLS = ("cells", "one_round", "steps", "trunk")
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_every_committed_cell_is_found_by_a_recipe_of_a_committed_grid(name: str) -> None:
+    """A grid goes on from its cells only if its methods still have the hash that was written."""
+    known = {(method.name, digest(method)) for method in committed_methods()}
+    cells = [cell for cell in read(PAPER / f"{name}.jsonl") if cell.recipe != REFERENCE]
+    assert cells
+    assert {(cell.method, cell.recipe) for cell in cells} <= known
+
+
+def committed_methods() -> Iterator[Method]:
+    """The methods of all grids, with the rounds they ask for and with one."""
+    for path in sorted(PAPER.glob("*.toml")):
+        asked = tomllib.loads(path.read_text("utf-8"))
+        for rounds in ({}, {"rounds": 1}):
+            yield from grid_of(asked | rounds, "test").methods.values()

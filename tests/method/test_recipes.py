@@ -1,0 +1,484 @@
+"""Each named method differs from its neighbour only where it claims to."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from by_hand import MACHINE, SPLIT, TASK, random_votes, same
+from selftrain.data.rows import Example
+from selftrain.errors import ConfigError
+from selftrain.experiments.estimate import TOKENS, rows_read, training
+from selftrain.experiments.grid import grid_of
+from selftrain.experiments.tables.names import ABLATIONS, MAIN, PEL, REFERENCES
+from selftrain.method.changes import read_grid
+from selftrain.method.losses import PHCE, CrossEntropy, Smooth, Soft
+from selftrain.method.recipes import BY_NAME, LAPTOP, PAPER, WITHOUT, recipe, upet, with_all_labels
+from selftrain.method.scores import joined
+from selftrain.method.selection import Alike, Certain, LowVariance, Reliable, Selection
+from selftrain.method.spec import Masked, Method, digest, to_plain
+from selftrain.model.pel import Adapter, Full
+from selftrain.training.loop import self_train
+
+PRESETS = pytest.mark.parametrize("preset", ["laptop", "paper"])
+READS = pytest.mark.parametrize("reads", ["head", "prompt"])
+GRIDS = sorted((Path(__file__).parents[2] / "benchmarks" / "paper").glob("*.toml"))
+
+
+def differences(one: Method, other: Method) -> set[str]:
+    """The places at which two methods differ, but for their names."""
+
+    def walk(a, b, place):
+        if isinstance(a, list | tuple) and isinstance(b, list | tuple) and len(a) == len(b):
+            a, b = dict(enumerate(a)), dict(enumerate(b))
+        if isinstance(a, dict) and isinstance(b, dict):
+            kinds = {a.get("kind"), b.get("kind")}
+            if len(kinds) > 1:
+                yield place
+                return
+            for key in a.keys() | b.keys():
+                yield from walk(a.get(key), b.get(key), f"{place}.{key}" if place else str(key))
+        elif a != b:
+            yield place
+
+    return set(walk(to_plain(one), to_plain(other), "")) - {"name"}
+
+
+def small(method: Method, **more) -> Method:
+    """The method in a second's work."""
+    short = {"steps": 3, "epochs": None, "batch": 4}
+    return replace(
+        method,
+        teacher=replace(method.teacher, **short),
+        student=tuple(replace(how, **short) for how in method.student),
+        rounds=min(method.rounds, 2),
+        pool=16,
+        passes=min(method.passes, 2),
+        converged=0,
+        **more,
+    )
+
+
+# ── on the recipe ────────────────────────────────────────────────────────────────────────────
+
+
+MODULE = {"student.0.changes", "student.0.rate"}
+TEACHER = {"teacher.changes", "teacher.rate"}
+ALL_ROWS = {"passes", "select.label", "select.score", "select.shares"}
+LAPTOPS_DRAW = {"select.hard", "select.how"}  # of what else, a system that takes all has no use
+NEIGHBOURS: list[tuple[str, str, set[str], set[str], set[str]]] = [
+    # one, the other, and where they differ: always, under `laptop` too, under `paper` too
+    ("{}-ft", "upet-{}-adapter", {"rounds", "student"}, set(), set()),
+    (
+        "{}-st",
+        "upet-{}-full",
+        ALL_ROWS | {"student.0.contrast", "student.0.loss"},
+        LAPTOPS_DRAW,
+        {"select.count"},
+    ),
+    ("upet-{}-full", "upet-{}-adapter", MODULE, {"student.0.head_rate"}, set()),
+    ("upet-{}-prefix", "upet-{}-adapter", MODULE, {"student.0.head_rate"}, set()),
+    ("upet-{}-ptuning", "upet-{}-adapter", MODULE, {"student.0.head_rate"}, set()),
+    ("upet-{}-adapter-pel-teacher", "upet-{}-adapter", TEACHER, set(), set()),
+    ("upet-{}-full-pel-teacher", "upet-{}-full", TEACHER, set(), set()),
+]
+
+
+@PRESETS
+@READS
+@pytest.mark.parametrize(("one", "other", "always", "laptop", "paper"), NEIGHBOURS)
+def test_neighbours_differ_only_where_they_claim_to(
+    one, other, always, laptop, paper, reads, preset
+):
+    expected = always | (laptop if preset == "laptop" else paper)
+    if (one, reads, preset) == ("upet-{}-full", "head", "paper"):
+        expected = expected | {"student.0.head"}  # dense heads are the modules'
+    pair = (recipe(name.format(reads), preset) for name in (one, other))
+    assert differences(*pair) == expected
+
+
+@PRESETS
+def test_head_and_prompt_differ_in_how_they_read_alone(preset):
+    ways = {"reads"} | ({"head_start"} if preset == "laptop" else set())
+    teacher, student = ({f"{whose}.{way}" for way in ways} for whose in ("teacher", "student.0"))
+    assert differences(recipe("prompt-ft", preset), recipe("head-ft", preset)) == teacher
+    assert differences(recipe("prompt-st", preset), recipe("head-st", preset)) == teacher | student
+    dense = {"student.0.head"} if preset == "paper" else set()
+    for module in ("adapter", "prefix", "ptuning"):
+        pair = (recipe(f"upet-{reads}-{module}", preset) for reads in ("prompt", "head"))
+        assert differences(*pair) == teacher | student | dense
+
+
+@PRESETS
+def test_list_differs_from_upet_with_adapters_in_both_where_it_says(preset):
+    drawn = LAPTOPS_DRAW if preset == "laptop" else {"select.count"}
+    pair = (recipe(name, preset) for name in ("list", "upet-prompt-adapter-pel-teacher"))
+    assert differences(*pair) == ALL_ROWS | drawn | {"student", "teacher.lm_head"}
+
+
+@PRESETS
+@READS
+def test_self_training_takes_all_of_the_pool_by_hard_labels_with_all_parameters(reads, preset):
+    st = recipe(f"{reads}-st", preset)
+    assert st.select == Selection(score=Alike(), count=None, shares=(1.0,), label="deterministic")
+    (student,) = st.student
+    assert (student.changes, student.loss, student.contrast) == (Full(), CrossEntropy(), None)
+    assert st.teacher == upet(reads, "adapter", preset).teacher
+
+
+@PRESETS
+def test_ust_differs_from_upet_with_all_parameters_where_it_says(preset):
+    assert differences(recipe("ust", preset), recipe("upet-head-full", preset)) <= {
+        "student.0.loss",
+        "student.0.contrast",
+        "student.0.gold",
+        "student.0.head",
+        "student.0.head_start",
+        "student.0.starts_from",
+        "select.score",
+        "select.weigh",
+        "select.how",
+        "select.per_class",
+    }
+    select, (student,) = recipe("ust", preset).select, recipe("ust", preset).student
+    assert (select.score, select.how, select.per_class) == (Certain(), "sample", "equal")
+    assert select.weigh == LowVariance(0.1)
+    assert (student.starts_from, student.gold) == ("teacher", 0)
+    assert (student.loss, student.contrast) == (CrossEntropy(), None)
+
+
+@PRESETS
+def test_ust_hard_differs_from_ust_in_the_score_alone(preset):
+    assert differences(recipe("ust-hard", preset), recipe("ust", preset)) == {"select.score.invert"}
+
+
+@PRESETS
+def test_cest_is_certainty_phce_and_neighbours(preset):
+    there = {"student.0.contrast", "student.0.smooth", "select.score", "select.how"}
+    there -= {"select.how"} if preset == "paper" else set()  # which draws by weight itself
+    assert differences(recipe("cest", preset), recipe("upet-head-full", preset)) == there
+    select, (student,) = recipe("cest", preset).select, recipe("cest", preset).student
+    assert (select.score, select.how) == (Certain(), "sample")
+    assert (student.loss, student.smooth) == (PHCE(tau=10), Smooth(neighbours=2))
+
+
+@PRESETS
+def test_tapt_differs_from_fine_tuning_in_what_comes_before(preset):
+    assert differences(recipe("tapt-head-ft", preset), recipe("head-ft", preset)) == {"adapt"}
+    assert recipe("tapt-head-ft", preset).adapt == Masked()
+
+
+@PRESETS
+@READS
+def test_fine_tuning_with_all_labels_differs_in_how_long_it_learns(reads, preset):
+    few = recipe(f"{reads}-ft", preset)
+    whole = with_all_labels(few)
+    assert differences(whole, few) == {"teacher.batch", "teacher.epochs"} | (
+        {"teacher.steps"} if preset == "laptop" else set()
+    )
+    assert (whole.teacher.epochs, whole.teacher.steps, whole.teacher.batch) == (3, None, 32)
+
+
+@PRESETS
+def test_list_tunes_adapters_and_the_mlm_head_in_every_stage(preset):
+    method = recipe("list", preset)
+    stages = (method.teacher, *method.student)
+    assert {type(how.changes) for how in stages} == {Adapter}
+    assert {how.lm_head for how in stages} == {"tuned"}
+    assert {how.reads for how in stages} == {"prompt"}
+    soft, gold = method.student
+    assert (soft.loss, soft.gold, gold.loss, gold.only) == (Soft(), 0, CrossEntropy(), "gold")
+    assert soft.reweigh is not None
+    assert soft.reweigh.after == 0.6
+
+
+@PRESETS
+def test_every_method_has_the_same_pool_rounds_and_steps(preset):
+    base = upet("head", "adapter", preset)
+    for name in BY_NAME:
+        method = recipe(name, preset)
+        assert method.pool == base.pool, name
+        if method.rounds:
+            assert method.rounds == base.rounds, name
+            if base.student[0].steps:
+                assert sum(how.steps for how in method.student) == base.student[0].steps, name
+
+
+def test_published_sizes_belong_to_the_baselines_alone():
+    assert differences(recipe("ust", "published"), recipe("ust", "paper")) == {
+        "passes",
+        "pool",
+        "select.count",
+        "converged",
+    }
+    assert differences(recipe("list", "published"), recipe("list", "paper")) == {
+        "rounds",
+        "converged",
+    }
+    for name in BY_NAME:
+        if name not in ("ust", "ust-hard", "list"):
+            assert recipe(name, "published") == recipe(name, "paper")
+
+
+@pytest.mark.parametrize(
+    ("part", "places"),
+    [
+        ("res-all", {"select.score", "select.shares", "student.0.contrast"}),
+        ("res-uniform", {"select.score", "select.how", "select.hard"}),
+        ("certainty", {"select.score.alpha"}),
+        ("confidence", {"select.score.alpha"}),
+        ("phce", {"student.0.loss"}),
+        ("contrast", {"student.0.contrast"}),
+    ],
+)
+@PRESETS
+@READS
+def test_an_ablation_differs_from_upet_in_its_part_alone(part, places, reads, preset):
+    name = f"upet-{reads}-ptuning"
+    changed, whole = recipe(f"{name}-wo-{part}", preset), recipe(name, preset)
+    if preset == "paper":  # it draws a number by weight, and what is not drawn is hard
+        count = {"select.count"} if part == "res-all" else set()
+        places = (places | count) - {"select.how", "select.hard"}
+    assert differences(changed, whole) == places
+    assert changed.name == f"{name}-wo-{part}"
+
+
+def test_all_ablations_are_tested_above():
+    assert set(WITHOUT) == {"res-all", "res-uniform", "certainty", "confidence", "phce", "contrast"}
+
+
+@PRESETS
+@READS
+def test_teacher_and_student_choose_their_tuning_independently(reads, preset):
+    """Table 2: a module or all parameters, in the teacher and in the student."""
+    names = ["full", "adapter", "full-pel-teacher", "adapter-pel-teacher"]
+    kinds = [
+        (type(method.teacher.changes), type(method.student[0].changes))
+        for method in (recipe(f"upet-{reads}-{name}", preset) for name in names)
+    ]
+    assert kinds == [(Full, Full), (Full, Adapter), (Adapter, Full), (Adapter, Adapter)]
+
+
+def test_the_presets_hold_what_the_default_names_say():
+    for preset, base in (("laptop", LAPTOP), ("paper", PAPER)):
+        assert recipe("upet-head-adapter", preset) == base
+
+
+def test_alpha_scale_and_draw_may_be_named():
+    base = recipe("upet-prompt-ptuning")
+    changed = recipe("upet-prompt-ptuning-alpha-0.8-rank-sample")
+    assert differences(changed, base) == {"select.score.alpha", "select.score.scale", "select.how"}
+    assert recipe("upet-prompt-ptuning-alpha-0.4-raw-topk").select == base.select
+
+
+@pytest.mark.parametrize("alpha", ["0", "1", "0.0", "1.0"])
+def test_of_one_part_alone_the_largest_are_one_recipe_on_either_scale(alpha):
+    """The bench computes a recipe once; where rows are drawn or both parts count, there are two."""
+    raw, rank = (f"upet-head-adapter-alpha-{alpha}-{scale}" for scale in ("raw", "rank"))
+    assert digest(recipe(f"{rank}-topk")) == digest(recipe(f"{raw}-topk"))
+    assert recipe(f"{rank}-topk").name == f"{rank}-topk"
+    assert digest(recipe(f"{rank}-sample")) != digest(recipe(f"{raw}-sample"))
+    both = (recipe(f"upet-head-adapter-alpha-0.2-{scale}-topk") for scale in ("raw", "rank"))
+    assert len(set(map(digest, both))) == 2
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "upet-head-adapter-wo-sleep",
+        "ust-wo-phce",
+        "uts",
+        "",
+        "upet-head-adapter-alpha-2-raw-topk",
+        "upet-head-adapter-alpha-0.2-raw",
+        "upet-alpha-0.2-raw-topk",
+    ],
+)
+def test_a_name_nobody_knows_is_named_with_those_there_are(name):
+    with pytest.raises(ConfigError, match="there is no method") as caught:
+        recipe(name)
+    assert "one of" in caught.value.hint
+
+
+# ── on what it computes ──────────────────────────────────────────────────────────────────────
+
+
+def lesson_of(pick: Selection, seen):
+    examples = [Example(f"row {i}", f"text {i}") for i in range(len(seen.mean))]
+    return pick([(examples, seen)], ["a", "b", "c"], (), pool=len(examples), number=1, seed=12)
+
+
+def test_ust_with_equal_variances_is_plain_class_quota_sampling():
+    """Where the passes agree, certainty is 1 for every row and every weight is the same."""
+    seen = random_votes(60, 3, passes=4, seed=3, noise=0.0)
+    ust, plain = recipe("ust").select, replace(recipe("ust").select, score=Alike(), weigh=None)
+    drawn, uniform = lesson_of(ust, seen), lesson_of(plain, seen)
+    assert [row.example for row in drawn.easy] == [row.example for row in uniform.easy]
+    (weight,) = {row.weight for row in drawn.easy}
+    assert weight == pytest.approx(-0.1 * math.log(1e-10))
+    assert {row.weight for row in uniform.easy} == {1.0}
+
+
+@pytest.mark.parametrize("per_class", ["proportional", "equal", "none"])
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+def test_of_one_part_alone_ranks_take_the_same_easy_and_hard_rows(alpha, per_class):
+    """With ties, which share a rank: a third of the rows has the votes of another."""
+    order = torch.cat([torch.arange(200), torch.arange(100)])
+    tied = joined([random_votes(200, 3, passes=4, seed=6)], order)
+    pick = replace(recipe("upet-head-adapter").select, per_class=per_class)
+    raw, rank = (
+        lesson_of(replace(pick, score=Reliable(alpha=alpha, scale=scale)), tied)
+        for scale in ("raw", "rank")
+    )
+    assert (pick.how, pick.hard) == ("topk", "bottom")
+    assert raw.hard
+    assert (rank.easy, rank.hard) == (raw.easy, raw.hard)
+    mixed = (
+        lesson_of(replace(pick, score=Reliable(alpha=0.4, scale=scale)), tied)
+        for scale in ("raw", "rank")
+    )
+    assert len({lesson.easy for lesson in mixed}) == 2
+
+
+def test_self_training_learns_from_every_row_and_keeps_no_hard_one():
+    seen = random_votes(40, 3, passes=1, seed=4)
+    lesson = lesson_of(recipe("head-st").select, seen)
+    assert (len(lesson.easy), len(lesson.hard)) == (40, 0)
+    expected = [("a", "b", "c")[c] for c in seen.plain.argmax(1).tolist()]
+    found = {row.example.uid: row.label for row in lesson.easy}
+    assert [found[f"row {i}"] for i in range(40)] == expected
+
+
+def test_without_sampling_all_of_it_is_easy_and_nothing_is_left_to_contrast_with():
+    method = recipe("upet-head-adapter-wo-res-all")
+    lesson = lesson_of(method.select, random_votes(40, 3, passes=4, seed=4))
+    assert (len(lesson.easy), len(lesson.hard)) == (40, 0)
+    assert method.student[0].contrast is None
+
+
+def test_without_sampling_as_many_rows_are_drawn_by_chance_and_the_rest_is_hard():
+    """Which rows they are depends on no vote but for the classes' quotas."""
+    whole, uniform = (recipe(f"upet-head-adapter{part}").select for part in ("", "-wo-res-uniform"))
+    seen, others = (random_votes(80, 3, passes=4, seed=4, noise=noise) for noise in (0.5, 2))
+    lesson = lesson_of(uniform, seen)
+    assert len(lesson.easy) == len(lesson_of(whole, seen).easy) == 20
+    easy, hard = ({row.example for row in part} for part in (lesson.easy, lesson.hard))
+    assert len(hard) == 60
+    assert not easy & hard
+    one, other = (lesson_of(replace(uniform, per_class="none"), votes) for votes in (seen, others))
+    assert {row.example for row in one.easy} == {row.example for row in other.easy}
+
+
+def test_soft_labels_of_list_are_the_plain_answers():
+    seen = random_votes(20, 3, passes=1, seed=5)
+    lesson = lesson_of(recipe("list").select, seen)
+    soft = {row.example.uid: row.soft for row in lesson.easy}
+    assert all(soft[f"row {i}"] == pytest.approx(seen.plain[i].tolist()) for i in range(20))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *BY_NAME,
+        *(f"upet-head-adapter-wo-{part}" for part in WITHOUT),
+        *(f"upet-head-adapter-alpha-0.2-{end}" for end in ("rank-topk", "raw-sample")),
+    ],
+)
+def test_every_method_runs_through_the_one_loop(tiny_backbone, name):
+    method = small(recipe(name))
+    rounds = list(
+        self_train(TASK, SPLIT, method, backbone=tiny_backbone("bert"), seed=1, on=MACHINE)
+    )
+    assert len(rounds) == method.rounds + 1
+    assert all(not round_.last for round_ in rounds)
+
+
+def test_ust_students_go_on_from_their_teacher(tiny_backbone):
+    method = small(recipe("ust"))
+    still = replace(method.student[0], rate=1e-60, head_rate=None)
+    teacher, student, *_ = self_train(
+        TASK,
+        SPLIT,
+        replace(method, student=(still,)),
+        backbone=tiny_backbone("bert"),
+        seed=1,
+        on=MACHINE,
+    )
+    assert same(teacher.model, student.model)
+
+
+# ── what it costs ────────────────────────────────────────────────────────────────────────────
+
+
+def test_placeholders_of_ptuning_make_every_row_of_its_students_longer(tiny_backbone):
+    """Its teacher has none, so in one round teaching and annotating cost what they always do."""
+    sizes = {"labelled": 32, "pool": 2048, "scored": 1000, "classes": 2}
+    bert = tiny_backbone("bert")
+    short, long = (
+        rows_read(replace(recipe(f"upet-prompt-{tuning}"), rounds=1), bert, **sizes)
+        for tuning in ("adapter", "ptuning")
+    )
+    (student,) = recipe("upet-prompt-ptuning").student
+    trained = student.steps * (student.batch + 2 * student.contrast.negatives) * 2.3
+    assert long - short == pytest.approx((trained + 1000) * student.changes.length / TOKENS)
+
+
+def test_a_step_costs_the_layers_it_goes_through_and_the_rest_once_a_text(tiny_backbone):
+    sizes = {"labelled": 32, "pool": 2048, "scored": 1000, "classes": 2}
+    (first,) = LAPTOP.student
+    whole, cut = (
+        replace(recipe("upet-head-adapter"), rounds=1, student=(replace(first, changes=changes),))
+        for changes in (Adapter(width=64), Adapter(width=64, layers=1))
+    )
+    bert = tiny_backbone("bert")  # of three layers
+    trained = training(whole.student[0], 512, 2)
+    expected = rows_read(whole, bert, **sizes) - trained * 2 / 3 + 2048 * 2 / 3
+    assert rows_read(cut, bert, **sizes) == pytest.approx(expected)
+
+
+# ── the grids of the paper's tables ──────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("path", GRIDS, ids=lambda path: path.stem)
+def test_a_grid_of_the_paper_can_be_run_by_the_command_in_its_first_lines(path):
+    """Unknown methods, tasks and references are errors."""
+    grid = grid_of(read_grid(path), "test")
+    assert grid.methods
+    assert list(grid.groups())
+    for name, method in grid.methods.items():
+        assert name == method.name
+    head = [line for line in path.read_text("utf-8").splitlines() if line.startswith("#")]
+    assert head[-1].startswith("#     selftrain bench DATA -o runs/")
+    assert head[-1].endswith(f" --grid benchmarks/paper/{path.name}")
+
+
+def methods_of(name: str) -> dict[str, Method]:
+    (path,) = (path for path in GRIDS if path.stem == name)
+    return dict(grid_of(read_grid(path), "test").methods)
+
+
+def test_the_grids_cover_the_tables_they_are_for():
+    assert set(methods_of("main")) == set(MAIN) - set(REFERENCES) - {"ust-hard"}
+    assert set(methods_of("pel")) == {form.format("head") for form in PEL.values()}
+    assert {f"upet-head-adapter-{part}" for part in ABLATIONS} < set(methods_of("ablation"))
+
+
+def test_the_grid_of_alpha_computes_none_twice():
+    """Six alphas on two scales by two draws, of which two are raw and rank alike."""
+    alphas = methods_of("alpha").values()
+    assert len(alphas) == 24
+    assert len(set(map(digest, alphas))) == 22
+
+
+def test_the_trunks_differ_in_the_layers_of_the_student_alone():
+    whole, *cut = methods_of("trunk").values()
+    (half,) = methods_of("states").values()
+    assert [method.student[0].changes.layers for method in (whole, *cut)] == [None, 3, 1]
+    for method in cut:
+        assert differences(method, whole) == {"student.0.changes.layers"}
+    assert half.student[0].states == "fp16"
+    assert differences(half, cut[0]) == {"student.0.states"}

@@ -35,12 +35,12 @@ from selftrain.data.rows import Labeled, Split
 from selftrain.data.task import Task
 from selftrain.experiments import results
 from selftrain.experiments.results import Result
+from selftrain.experiments.stats import spread
 from selftrain.experiments.tasksets import Taskset
 from selftrain.method.recipes import recipe
 from selftrain.model.backbone import load, minilm_folder
 from selftrain.runs.train import train
 from selftrain.training.machine import Machine
-from selftrain.training.metrics import spread
 
 METHOD = "upet-head-adapter"
 OURS = (METHOD, "minilm", SHOTS, "test", "laptop")

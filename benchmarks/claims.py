@@ -19,6 +19,7 @@ import lines
 
 from selftrain.experiments import results
 from selftrain.experiments.results import Result
+from selftrain.experiments.stats import sign_flip
 from selftrain.experiments.tables.compared import claims
 from selftrain.experiments.tables.names import (
     ABLATIONS,
@@ -30,7 +31,6 @@ from selftrain.experiments.tables.names import (
     shown,
     variant,
 )
-from selftrain.training.metrics import sign_flip
 
 UPET = {"head": "upet-head-adapter", "prompt": "upet-prompt-adapter"}
 PLAIN = "head-st"

@@ -24,10 +24,10 @@ from start import student_of
 from selftrain.data import task as tasks
 from selftrain.data.rows import Labeled
 from selftrain.experiments.shared import Shared, read_votes
+from selftrain.experiments.stats import spread
 from selftrain.experiments.tasksets import Taskset
 from selftrain.method.recipes import recipe
 from selftrain.training.loop import drawn
-from selftrain.training.metrics import spread
 
 ALPHAS = ("0", "0.2", "0.4", "0.6", "0.8", "1")
 KINDS = ("raw-topk", "rank-topk", "raw-sample", "rank-sample")

@@ -18,10 +18,10 @@ import lines
 from cuts import SEEDS
 
 from selftrain.experiments import results
+from selftrain.experiments.closing import closing_rows
 from selftrain.experiments.results import Result
+from selftrain.experiments.stats import sign_flip, spread
 from selftrain.experiments.tables.sheet import markdown_table
-from selftrain.runs.lines import closing_rows
-from selftrain.training.metrics import sign_flip, spread
 
 MAJORITY, FROZEN = "majority", "frozen-lr"
 NAMES = {MAJORITY: "majority", FROZEN: "frozen encoder + logistic regression"}

@@ -82,7 +82,9 @@ def go(path: Path, place: Path) -> Iterator[tuple[str, float]]:
     import torch
 
     import tiny
-    from selftrain.data.rows import Labeled, Notes, examples, make_split, read_unlabelled
+    from selftrain.data.read import read_unlabelled
+    from selftrain.data.rows import Labeled, Notes, examples
+    from selftrain.data.split import make_split
     from selftrain.data.task import Task
     from selftrain.method.selection import Selection
     from selftrain.method.spec import Method, Tune

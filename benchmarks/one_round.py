@@ -25,13 +25,13 @@ from start import student_of, taught
 from selftrain.data import task as tasks
 from selftrain.data.rows import Judged, Labeled, Split
 from selftrain.experiments import demo
+from selftrain.experiments.closing import MISSING
 from selftrain.experiments.tasksets import Taskset
 from selftrain.method.losses import EasyHard, Soft
 from selftrain.method.recipes import recipe
 from selftrain.method.spec import Method
-from selftrain.model.classifier import narrowed
+from selftrain.model.build import narrowed
 from selftrain.model.pel import Adapter
-from selftrain.runs.lines import MISSING
 from selftrain.seeds import child
 from selftrain.training.annotate import annotate
 from selftrain.training.evaluate import evaluate

@@ -22,7 +22,7 @@ import torch
 from selftrain.data import task as tasks
 from selftrain.data.rows import Example, examples
 from selftrain.model.backbone import load
-from selftrain.model.classifier import build, narrowed
+from selftrain.model.build import build, narrowed
 from selftrain.model.fast import one_position as onerow
 from selftrain.model.pel import Adapter
 from selftrain.training.annotate import annotate

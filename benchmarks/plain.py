@@ -24,7 +24,7 @@ from selftrain.data.task import Task
 from selftrain.method.losses import contrast
 from selftrain.method.scores import Tally, Votes, joined
 from selftrain.method.spec import Method, Tune
-from selftrain.model import classifier as classifiers
+from selftrain.model import build as build_room
 from selftrain.model import tokens as reading
 from selftrain.model.backbone import Backbone
 from selftrain.model.batches import Batch, Row, collate
@@ -40,12 +40,12 @@ ROWS = 32  # of a batch when nothing is learnt
 @contextmanager
 def torchs_own_dropout() -> Iterator[None]:
     """Models are built with ``nn.Dropout`` and fused attention, as transformers has them."""
-    cheap = classifiers.make_cheap
-    classifiers.make_cheap = lambda _: None
+    cheap = build_room.make_cheap
+    build_room.make_cheap = lambda _: None
     try:
         yield
     finally:
-        classifiers.make_cheap = cheap
+        build_room.make_cheap = cheap
 
 
 @contextmanager

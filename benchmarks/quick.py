@@ -29,7 +29,8 @@ from selftrain.data.task import Task, find
 from selftrain.method.recipes import LAPTOP
 from selftrain.model.backbone import Backbone, load
 from selftrain.model.batches import collate, grouped
-from selftrain.model.classifier import Classifier, build, narrowed
+from selftrain.model.build import build, narrowed
+from selftrain.model.classifier import Classifier
 from selftrain.model.pel import Adapter, AnyTuning, Full, Layers
 from selftrain.training.annotate import annotate
 from selftrain.training.fit import fit
@@ -140,7 +141,7 @@ def dropping(backbone: Backbone, rows: list[Example]) -> float:
 def padding(backbone: Backbone, rows: list[Example]) -> float:
     model = build(TASK, backbone, Full(), reads="head", seed=1)
     tokens = model.encode(rows)
-    alike, _ = grouped(tokens, model.pad, model.offset.device)
+    alike, _ = grouped(tokens, model.pad, model.device)
     mixed = [collate(tokens[i : i + 32], model.pad) for i in range(0, len(tokens), 32)]
     return times(lambda: list(map(model, mixed)), lambda: list(map(model, alike)))
 

@@ -24,14 +24,15 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 from selftrain.data import task as tasks
 from selftrain.data.rows import Example, Labeled, Split
 from selftrain.data.task import Task
+from selftrain.experiments.stats import spread
 from selftrain.experiments.tasksets import Taskset
 from selftrain.method.recipes import LAPTOP
 from selftrain.model.backbone import load
-from selftrain.model.classifier import Classifier, build
+from selftrain.model.build import build
+from selftrain.model.classifier import Classifier
 from selftrain.model.pel import Adapter
 from selftrain.training.loop import drawn
 from selftrain.training.machine import Machine
-from selftrain.training.metrics import spread
 
 KEY = ("task", "seed", "test", "threads")
 ALONE, BOTH = "logistic regression", "scikit-learn's self-training"

@@ -29,7 +29,8 @@ from selftrain.experiments.tasksets import Taskset
 from selftrain.method.recipes import LAPTOP
 from selftrain.model.backbone import load
 from selftrain.model.batches import grouped
-from selftrain.model.classifier import Classifier, build
+from selftrain.model.build import build
+from selftrain.model.classifier import Classifier
 from selftrain.model.pel import Adapter, AnyTuning, Full
 from selftrain.training.fit import fit
 from selftrain.training.machine import Machine
@@ -104,7 +105,7 @@ def remembered(model: Classifier, lesson: Lesson) -> float:
     started = time.perf_counter()
     rows = model.encode([row.example for row in (*lesson.gold, *lesson.easy, *lesson.hard)])
     model.trunk.memory.plan(rows, model.backbone.width, limit=10**10)
-    for batch in grouped(rows, model.pad, model.offset.device)[0]:
+    for batch in grouped(rows, model.pad, model.device)[0]:
         model.lower(batch)
     return time.perf_counter() - started
 

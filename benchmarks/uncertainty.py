@@ -29,15 +29,17 @@ from start import student_of, taught
 
 from selftrain.data import task as tasks
 from selftrain.data.rows import Example, Lesson
+from selftrain.experiments.stats import spread
 from selftrain.experiments.tasksets import Taskset
 from selftrain.method.scores import Votes, certainty, confidence, joined, pseudo_label
 from selftrain.method.selection import AnyScore
-from selftrain.model.classifier import Classifier, narrowed
+from selftrain.model.build import narrowed
+from selftrain.model.classifier import Classifier
 from selftrain.seeds import child
 from selftrain.training.annotate import annotate
 from selftrain.training.loop import drawn
 from selftrain.training.machine import Machine
-from selftrain.training.metrics import error_detection_area, spread
+from selftrain.training.metrics import error_detection_area
 
 LAYERS = {"all": None, "top 3": 3, "top 2": 2, "top 1": 1}
 KEY = ("task", "seed", "student", "pool", "passes", "layers")

@@ -162,16 +162,16 @@ class long_pools_from_disk:  # noqa: N801  (a context manager, read as words)
         self.act = act
 
     def __enter__(self) -> None:
-        from selftrain.data import rows as data
+        from selftrain.data import pool as pool_room
 
-        self.before = data.HELD
+        self.before = pool_room.HELD
         if self.act:
-            data.HELD = 4
+            pool_room.HELD = 4
 
     def __exit__(self, *_: object) -> None:
-        from selftrain.data import rows as data
+        from selftrain.data import pool as pool_room
 
-        data.HELD = self.before
+        pool_room.HELD = self.before
 
 
 @cache

@@ -7,6 +7,7 @@ or the new one, never half of either.
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 import shlex
@@ -16,11 +17,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
-from typing import Literal
+from typing import Literal, TypeVar
 
 from safetensors import SafetensorError
 
-from selftrain.errors import RunError
+from selftrain.errors import RunError, first_problem
+from selftrain.escape import brief
 
 
 @contextmanager
@@ -108,3 +110,48 @@ def slug(name: str) -> str:
     ('models-my-bert', 'minilm-mlm', '')
     """
     return re.sub(r"[^\w.-]+", "-", name).strip("-.")
+
+
+LARGEST_JSON = 16 * 2**20  # bytes: room for the counts of a hundred thousand classes
+
+T = TypeVar("T")
+
+
+def plain_folder(path: Path) -> Path:
+    """The path, if a folder stands there and not a link to one: that could lead anywhere."""
+    if not stat.S_ISDIR(path.lstat().st_mode):
+        raise damaged(path, "is not a plain folder")
+    return path
+
+
+def plain_file(path: Path, largest: int | None = None) -> Path:
+    """The path, if a file stands there: a link could lead anywhere, and a pipe never end."""
+    found = path.lstat()
+    if not stat.S_ISREG(found.st_mode):
+        raise damaged(path, "is not a plain file")
+    if largest is not None and found.st_size > largest:
+        raise damaged(path, f"has {found.st_size:,} bytes; expected at most {largest:,}")
+    return path
+
+
+def valid(kind: type[T], raw: bytes, path: Path) -> T:
+    """The JSON of a file as a value of this kind, if each part of it has the right type."""
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        return TypeAdapter(kind).validate_json(raw, strict=True)
+    except ValidationError as error:
+        wrong = first_problem(error)
+        raise damaged(path, f"is damaged: {wrong.place}: {wrong.told}") from None
+
+
+def sha256(path: Path) -> str:
+    """The digest that tells a file from every other."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def damaged(path: Path, problem: str) -> RunError:
+    """The error of a file or folder that is not what was written."""
+    hint = "copy the folder again, or begin in another one: -o NEW"
+    return RunError(f"{path} {brief(problem)}", hint)

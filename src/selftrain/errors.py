@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
-
+import difflib
+from collections.abc import Iterable, Sequence
 
 ENTRIES = "selftrain methods --json shows every entry of every method"
 """What to try where a value of a method is wrong."""
@@ -71,3 +72,16 @@ def first_problem(error: ValidationError, whole: str = "all of it") -> Problem:
     """The first of what pydantic found: one is enough to go and look."""
     first = error.errors()[0]
     return Problem(".".join(map(str, first["loc"])) or whole, first["msg"], first.get("input"))
+
+
+def closest(wanted: str, known: Iterable[str]) -> str | None:
+    """The known name nearest to the wanted one, for "did you mean"; None if all are far."""
+    by_fold = {name.casefold(): name for name in known}
+    near = difflib.get_close_matches(wanted.casefold(), by_fold, n=1)
+    return by_fold[near[0]] if near else None
+
+
+def listing(names: Sequence[str], most: int = 8) -> str:
+    """Names for an error message; a file without header offers whole texts, so they are cut."""
+    shown = ", ".join(f"`{name if len(name) <= 40 else name[:39] + '…'}`" for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -23,11 +23,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from selftrain.data.columns import name_of
-from selftrain.data.rows import Example, Labeled, Notes, Split, is_empty, make_split, uid_of
-from selftrain.disk import refusals, replacing
+from selftrain.data.rows import Example, Labeled, Notes, Split, is_empty, uid_of
+from selftrain.data.split import make_split
+from selftrain.disk import plain_file, refusals, replacing
 from selftrain.errors import DataError, ModelError, RunError
 from selftrain.runs.manifest import MANIFEST
-from selftrain.untrusted import plain_file
 
 if TYPE_CHECKING:
     from selftrain.data.task import Task
@@ -181,12 +181,12 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         A backbone that is not embedded must be given: see ``runs.load``.
         """
         from selftrain.model import backbone as backbones
-        from selftrain.model.classifier import Classifier
+        from selftrain.model.build import load as load_model
         from selftrain.runs import read as runs
 
         place = Path(folder)
         is_run = (place / MANIFEST).exists()
-        model = runs.load(place, backbone=backbone) if is_run else Classifier.load(place, backbone)
+        model = runs.load(place, backbone=backbone) if is_run else load_model(place, backbone)
         facts = place / FACTS
         if not is_run:  # a model may lie in a hub's cache, which is made of links
             facts = Path(os.path.realpath(facts))

@@ -20,13 +20,13 @@ import pytest
 
 import command
 from command import selftrain, write_files
+from selftrain.cli.config import Config
 from selftrain.cli.inputs import Files, seeds_of, words_of
 from selftrain.cli.talk import json_of, show, talk
 from selftrain.data.rows import Notes
 from selftrain.errors import ConfigError
-from selftrain.method.changes import Config
+from selftrain.escape import printable
 from selftrain.runs import train as experiment
-from selftrain.untrusted import printable
 
 FIT = "fit labelled.csv -u pool.csv -o run --config quick.toml --backbone {bert}"
 PREDICT = "predict run test.csv --backbone"

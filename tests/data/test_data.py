@@ -20,24 +20,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from selftrain.data import files
-from selftrain.data import rows as data
-from selftrain.data.rows import (
-    Columns,
-    Example,
-    Labeled,
-    Marks,
-    Notes,
-    check_labels,
-    examples,
-    make_split,
-    mark_of,
-    read_labelled,
-    read_texts,
-    read_unlabelled,
-    remove_overlap,
-    uid_of,
-)
+from selftrain.data import pool as pool_room
+from selftrain.data.pool import Marks, mark_of, remove_overlap
+from selftrain.data.read import Columns, read_labelled, read_texts, read_unlabelled
+from selftrain.data.rows import Example, Labeled, Notes, examples, uid_of
+from selftrain.data.split import check_labels, make_split
 from selftrain.errors import DataError
+from selftrain.escape import harmless
 
 ROWS = [("a fine film", "positive"), ("dull, very dull", "negative"), ("naïve – ½", "Sci/Tech")]
 
@@ -425,11 +414,11 @@ def test_no_kind_of_parquet_column_is_lost(tmp_path):
 @pytest.fixture(params=["held", "streamed"])
 def either_way(request, monkeypatch):
     """A pool held in memory and one read from its source each time behave alike."""
-    monkeypatch.setattr(data, "HELD", 10**6 if request.param == "held" else 0)
+    monkeypatch.setattr(pool_room, "HELD", 10**6 if request.param == "held" else 0)
 
 
 def test_long_texts_are_not_held_however_few_they_are(tmp_path, monkeypatch):
-    monkeypatch.setattr(data, "HELD_CHARACTERS", 100)
+    monkeypatch.setattr(pool_room, "HELD_CHARACTERS", 100)
     for length, held in ((10, True), (40, False)):
         path = tmp_path / "pool.csv"
         path.write_bytes(
@@ -603,8 +592,8 @@ def test_labels_of_a_test_set_must_be_known():
 
 @pytest.mark.parametrize("start", "=+-@＝＋－＠\t\r\n")
 def test_no_cell_starts_like_a_formula(start):
-    assert files.harmless(f"{start}HYPERLINK()") == f"'{start}HYPERLINK()"
-    assert files.harmless(f"a{start}") == f"a{start}"
+    assert harmless(f"{start}HYPERLINK()") == f"'{start}HYPERLINK()"
+    assert harmless(f"a{start}") == f"a{start}"
 
 
 def test_examples_have_no_place_for_a_label():

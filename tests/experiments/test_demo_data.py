@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from selftrain.data.rows import Example, Labeled, gist, uid_of
+from selftrain.data.pool import gist
+from selftrain.data.rows import Example, Labeled, uid_of
 from selftrain.errors import DataError
 from selftrain.experiments import demo
 

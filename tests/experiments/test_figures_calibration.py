@@ -16,7 +16,7 @@ from selftrain.experiments.figures import (
     calibration,
 )
 from selftrain.experiments.figures.calibration import BINS, place, pooled
-from selftrain.experiments.results import Bin
+from selftrain.training.metrics import Bin
 
 
 def test_bins_are_pooled_by_count():

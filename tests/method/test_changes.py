@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from selftrain.cli import config
+from selftrain.cli.config import Config
 from selftrain.errors import ConfigError
-from selftrain.method import changes as config
-from selftrain.method.changes import Config, backbone_for, merged, method_of
+from selftrain.method.changes import backbone_for, merged, method_of
 from selftrain.method.losses import PHCE, CrossEntropy
 from selftrain.method.recipes import recipe
 from selftrain.model.pel import Adapter, LoRA

@@ -13,9 +13,8 @@ from by_hand import MACHINE, SPLIT, TASK, random_votes, same
 from selftrain.data.rows import Example
 from selftrain.errors import ConfigError
 from selftrain.experiments.estimate import TOKENS, rows_read, training
-from selftrain.experiments.grid import grid_of
+from selftrain.experiments.grid import grid_of, read_grid
 from selftrain.experiments.tables.names import ABLATIONS, MAIN, PEL, REFERENCES
-from selftrain.method.changes import read_grid
 from selftrain.method.losses import PHCE, CrossEntropy, Smooth, Soft
 from selftrain.method.recipes import BY_NAME, LAPTOP, PAPER, WITHOUT, recipe, upet, with_all_labels
 from selftrain.method.scores import joined

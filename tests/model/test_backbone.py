@@ -26,7 +26,8 @@ from transformers import (
 
 import small_run
 from selftrain.errors import ConfigError, ModelError
-from selftrain.model.backbone import FAMILIES, MINILM_SHA256, Backbone, cut, load, twin
+from selftrain.model.backbone import FAMILIES, MINILM_SHA256, Backbone, load
+from selftrain.model.surgery import cut, twin
 from selftrain.runs.manifest import MANIFEST, Base, Manifest
 from selftrain.runs.write import Run
 from tiny import RECIPES

@@ -19,7 +19,9 @@ from selftrain.data.task import Task, find
 from selftrain.errors import ConfigError, ModelError, SelftrainError
 from selftrain.model.backbone import Backbone
 from selftrain.model.batches import collate
-from selftrain.model.classifier import Classifier, build, copy
+from selftrain.model.build import build, copy
+from selftrain.model.build import load as load_model
+from selftrain.model.classifier import Classifier
 from selftrain.model.pel import Adapter, Full, PTuning
 from tiny import RECIPES
 
@@ -163,15 +165,6 @@ def test_no_examples_are_no_answers_and_training_goes_on_training(
     assert model.training
 
 
-def test_the_offset_is_added_to_the_logits(tiny_backbone: Backbones) -> None:
-    model = head(tiny_backbone("bert"))
-    batch = collate(model.encode(ROWS), model.pad)
-    with torch.no_grad():
-        plain = model(batch).logits
-        model.offset += torch.tensor([1.0, -1.0])
-        torch.testing.assert_close(model(batch).logits, plain + torch.tensor([1.0, -1.0]))
-
-
 def test_a_heads_parameters_are_known_by_their_name(tiny_backbone: Backbones) -> None:
     linear = head(tiny_backbone("bert")).trainable()
     dense = head(tiny_backbone("bert"), head="dense").trainable()
@@ -225,10 +218,10 @@ def test_a_state_must_fit_exactly(tiny_backbone: Backbones) -> None:
     model = head(tiny_backbone("bert"))
     state = {name: tensor.clone() for name, tensor in model.state().items()}
     for odd, problem in (
-        ({n: t for n, t in state.items() if n != "offset"}, "lacks tensor `offset`"),
+        ({n: t for n, t in state.items() if n != "head.out.bias"}, "lacks tensor `head.out.bias`"),
         (state | {"extra": torch.zeros(1)}, "unknown tensor `extra`"),
-        (state | {"offset": torch.zeros(1)}, "tensor `offset`"),
-        (state | {"offset": torch.zeros(2, dtype=torch.float64)}, "tensor `offset`"),
+        (state | {"head.out.bias": torch.zeros(1)}, "tensor `head.out.bias`"),
+        (state | {"head.out.bias": torch.zeros(2, dtype=torch.float64)}, "tensor `head.out.bias`"),
     ):
         with pytest.raises(ModelError, match=problem):
             model.load_state(odd)
@@ -243,19 +236,19 @@ def saved(tiny_backbone: Backbones, tmp_path: Path) -> Path:
 def test_a_model_is_loaded_with_the_backbone_it_is_given(
     saved: Path, tiny_backbone: Backbones
 ) -> None:
-    model = Classifier.load(saved, tiny_backbone("bert"))
+    model = load_model(saved, tiny_backbone("bert"))
     assert model.labels == ("negative", "positive")
     assert model.probabilities(ROWS).shape == (3, 2)
 
 
 def test_a_backbone_that_only_the_card_names_is_not_followed(saved: Path) -> None:
     with pytest.raises(ModelError, match="is not embedded"):
-        Classifier.load(saved)
+        load_model(saved)
 
 
 def test_only_what_was_tuned_is_saved(saved: Path) -> None:
     names = load_file(saved / "model.safetensors").keys()
-    assert all(".adapter." in n or n.startswith("head.") or n == "offset" for n in names)
+    assert all(".adapter." in n or n.startswith("head.") for n in names)
 
 
 def rewrite(path: Path, **changes: Any) -> None:
@@ -287,21 +280,21 @@ def test_a_forged_card_is_refused(
 ) -> None:
     rewrite(saved / "model.json", **changes)
     with pytest.raises(SelftrainError, match=problem):
-        Classifier.load(saved, tiny_backbone("bert"))
+        load_model(saved, tiny_backbone("bert"))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "null", '{"format": 1}'])
 def test_a_card_that_is_none_is_refused(text: str, saved: Path, tiny_backbone: Backbones) -> None:
     (saved / "model.json").write_text(text)
     with pytest.raises(ModelError, match="is no model card"):
-        Classifier.load(saved, tiny_backbone("bert"))
+        load_model(saved, tiny_backbone("bert"))
 
 
 def test_a_giant_card_is_not_even_read(saved: Path, tiny_backbone: Backbones) -> None:
     with (saved / "model.json").open("ab") as file:
         file.truncate(2**30)
     with pytest.raises(ModelError, match="bytes; expected at most"):
-        Classifier.load(saved, tiny_backbone("bert"))
+        load_model(saved, tiny_backbone("bert"))
 
 
 def test_a_folder_without_card_or_tensors_is_refused(
@@ -309,9 +302,9 @@ def test_a_folder_without_card_or_tensors_is_refused(
 ) -> None:
     (saved / "model.safetensors").unlink()
     with pytest.raises(ModelError, match="cannot be read"):
-        Classifier.load(saved, tiny_backbone("bert"))
+        load_model(saved, tiny_backbone("bert"))
     with pytest.raises(ModelError, match=r"has no model\.json"):
-        Classifier.load(tmp_path / "nowhere")
+        load_model(tmp_path / "nowhere")
 
 
 def test_damaged_or_foreign_tensors_are_refused(saved: Path, tiny_backbone: Backbones) -> None:
@@ -321,11 +314,11 @@ def test_damaged_or_foreign_tensors_are_refused(saved: Path, tiny_backbone: Back
     for damage in (b"", whole[:100], whole[:-8], b"\xff" * 64):
         path.write_bytes(damage)
         with pytest.raises(ModelError, match="cannot be read"):
-            Classifier.load(saved, tiny_backbone("bert"))
+            load_model(saved, tiny_backbone("bert"))
     for odd, problem in ((half, "is F16"), ({"x": torch.zeros(1)}, "lacks tensor")):
         save_file(odd, path)
         with pytest.raises(ModelError, match=problem):
-            Classifier.load(saved, tiny_backbone("bert"))
+            load_model(saved, tiny_backbone("bert"))
 
 
 def test_a_pipe_in_the_place_of_tensors_is_not_waited_for(
@@ -335,7 +328,7 @@ def test_a_pipe_in_the_place_of_tensors_is_not_waited_for(
     os.mkfifo(saved / "model.safetensors")
     monkeypatch.setattr("selftrain.model.card.safe_open", lambda *_: pytest.fail("it was opened"))
     with pytest.raises(ModelError, match="cannot be read"):
-        Classifier.load(saved, tiny_backbone("bert"))
+        load_model(saved, tiny_backbone("bert"))
 
 
 def test_tensors_behind_a_link_are_read(saved: Path, tiny_backbone: Backbones) -> None:
@@ -343,7 +336,7 @@ def test_tensors_behind_a_link_are_read(saved: Path, tiny_backbone: Backbones) -
     path = saved / "model.safetensors"
     path.rename(saved / "blob")
     path.symlink_to("blob")
-    assert Classifier.load(saved, tiny_backbone("bert")).labels == ("negative", "positive")
+    assert load_model(saved, tiny_backbone("bert")).labels == ("negative", "positive")
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -351,10 +344,10 @@ def test_a_model_whose_numbers_are_none_is_refused(
     value: float, saved: Path, tiny_backbone: Backbones
 ) -> None:
     tensors = load_file(saved / "model.safetensors")
-    tensors["offset"][0] = value
+    tensors["head.out.bias"][0] = value
     save_file(tensors, saved / "model.safetensors")
-    with pytest.raises(ModelError, match=r"tensor `offset` of .* has values that are no numbers"):
-        Classifier.load(saved, tiny_backbone("bert"))
+    with pytest.raises(ModelError, match=r"`head.out.bias` of .* has values that are no numbers"):
+        load_model(saved, tiny_backbone("bert"))
 
 
 def test_a_prompt_without_words_or_template_is_an_error(tiny_backbone: Backbones) -> None:

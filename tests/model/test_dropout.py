@@ -10,9 +10,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from selftrain.model.backbone import Backbone, dropout_rates, set_dropout, twin
+from selftrain.model.backbone import Backbone
 from selftrain.model.fast import dropout
 from selftrain.model.fast.dropout import Dropout, attend, drop, keep, make_cheap
+from selftrain.model.surgery import dropout_rates, set_dropout, twin
 from tiny import RECIPES
 
 

@@ -12,8 +12,10 @@ from by_hand import FILMS as TASK
 from selftrain.data.rows import examples
 from selftrain.model.backbone import Backbone, load
 from selftrain.model.batches import collate
-from selftrain.model.classifier import Classifier, Output, build, narrowed
+from selftrain.model.build import build, narrowed
+from selftrain.model.classifier import Classifier
 from selftrain.model.fast import one_position as onerow
+from selftrain.model.heads import Output
 from selftrain.model.pel import Adapter
 
 TEXT = "a moving , witty film with great actors that is never dull , though it ends too soon ."

@@ -17,12 +17,14 @@ from torch.nn import functional as F
 from by_hand import FILMS as TASK
 from selftrain.data.rows import examples
 from selftrain.method.scores import certainty
-from selftrain.model.backbone import Backbone, twin
+from selftrain.model.backbone import Backbone
 from selftrain.model.batches import Batch, collate
-from selftrain.model.classifier import Classifier, build, narrowed
+from selftrain.model.build import build, narrowed
+from selftrain.model.classifier import Classifier
 from selftrain.model.families import FAMILIES
 from selftrain.model.fast import one_position as onerow
 from selftrain.model.pel import IA3, Adapter, BitFit, Full, LoRA, Prefix, PTuning, Tuning
+from selftrain.model.surgery import twin
 from selftrain.training.annotate import annotate
 from small_run import MACHINE
 from tiny import RECIPES
@@ -82,7 +84,7 @@ def whole(model: Classifier, batch: Batch) -> tuple[Tensor, Tensor]:
     features = hidden[torch.arange(len(at)), at]
     reader = model.head or model.verbalizer
     assert reader is not None
-    return reader(features) + model.offset, features
+    return reader(features), features
 
 
 def gradients(model: Classifier, logits: Tensor) -> dict[str, Tensor | None]:

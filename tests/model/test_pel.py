@@ -19,14 +19,18 @@ from transformers import AutoModelForMaskedLM, RobertaConfig
 from by_hand import FILMS as TASK
 from selftrain.data.rows import Example, examples
 from selftrain.errors import ConfigError
-from selftrain.model.backbone import FAMILIES, Backbone, dropout_rates
+from selftrain.model.backbone import FAMILIES, Backbone
 from selftrain.model.batches import Batch, collate
-from selftrain.model.classifier import Classifier, Output, build
+from selftrain.model.build import build
+from selftrain.model.build import load as load_model
+from selftrain.model.classifier import Classifier
+from selftrain.model.heads import Output
 from selftrain.model.mlm import pretrained_head
 from selftrain.model.pel import IA3, Adapter, AnyTuning, BitFit, Full, LoRA, Prefix, PTuning, Tuning
 from selftrain.model.pel.prefix import KeysValues
 from selftrain.model.pel.slots import Slotted
 from selftrain.model.prompt import word_ids
+from selftrain.model.surgery import dropout_rates
 from tiny import RECIPES
 
 ROWS = examples(["a great film", "the story was long and dull , but the acting was fine", "no"])
@@ -167,9 +171,8 @@ def padding_and_company_change_nothing(model: Classifier, given: Sequence[Exampl
 
 
 def reload_answers_the_same(model: Classifier, folder: Path) -> None:
-    model.offset += torch.tensor([0.25, -0.25])
     model.save(folder)
-    again = Classifier.load(folder, model.backbone)
+    again = load_model(folder, model.backbone)
     batch = collate(model.encode(ROWS), model.pad)
     with torch.no_grad():
         assert torch.equal(model(batch).logits, again(batch).logits)

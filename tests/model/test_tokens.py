@@ -12,7 +12,7 @@ from selftrain.data.rows import Example
 from selftrain.model import tokens as reading
 from selftrain.model.backbone import Backbone
 from selftrain.model.batches import Row
-from selftrain.model.classifier import build
+from selftrain.model.build import build
 from selftrain.model.pel import Adapter, Full, PTuning
 
 EXAMPLES = [Example(str(n), f"film {n}") for n in range(4)]

@@ -24,13 +24,15 @@ from selftrain.data.task import Task
 from selftrain.errors import ConfigError, ModelError, RunError
 from selftrain.method.scores import certainty
 from selftrain.method.spec import Tune
-from selftrain.model import classifier
-from selftrain.model.backbone import Backbone, dropout_rates, load
+from selftrain.model import build as build_room
+from selftrain.model.backbone import Backbone, load
 from selftrain.model.batches import Row, collate
-from selftrain.model.classifier import Classifier, build, narrowed
+from selftrain.model.build import build, narrowed
+from selftrain.model.classifier import Classifier
 from selftrain.model.fast import trunk
 from selftrain.model.fast.trunk import Memory, memory_of
 from selftrain.model.pel import Adapter, BitFit, Full, LoRA, Prefix, PTuning, Tuning
+from selftrain.model.surgery import dropout_rates
 from selftrain.training.annotate import annotate
 from selftrain.training.loop import Round, self_train
 from selftrain.training.machine import Machine
@@ -95,7 +97,7 @@ def test_a_cut_encoder_answers_as_the_whole_one_does(
     """Learned keys and values that stand at placeholders too (deberta, mpnet): they are those of
     a layer, and below the cut there are none."""
     model = cut_model(tiny_backbone(family), tuning)
-    monkeypatch.setattr(classifier, "_cut", lambda _card, _backbone, encoder: (None, encoder))
+    monkeypatch.setattr(build_room, "_cut", lambda _card, _backbone, encoder: (None, encoder))
     whole = build(TASK, tiny_backbone(family), tuning, reads="head", seed=1)
     assert model.trunk is not None
     assert whole.trunk is None
@@ -297,7 +299,6 @@ def test_a_narrowed_model_says_the_same_and_wavers_above_alone(
     tuning: Tuning, backbone: Backbone
 ) -> None:
     model = cut_model(backbone, tuning)
-    model.offset += torch.tensor([0.5, -0.5])
     narrow = narrowed(model, 1)
     batch = collate(model.encode(TEXTS), model.pad)
     with torch.no_grad():

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from selftrain.cli import app
+from selftrain.cli import app, config
 from selftrain.data.task import Task
-from selftrain.method import changes as config
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
@@ -37,8 +36,8 @@ def test_every_config_of_the_readme_is_one_that_fit_takes(tmp_path: Path) -> Non
     for text in files:
         (tmp_path / "run.toml").write_text(text, "utf-8")
         settings = config.read(tmp_path / "run.toml")
-        method = config.method_of(settings.method, settings.preset)
-        assert method != config.method_of({}, settings.preset)
+        method = method_of(settings.method, settings.preset)
+        assert method != method_of({}, settings.preset)
         Task("any", ("no", "yes")).changed(settings.task)
 
 

@@ -16,13 +16,13 @@ import pytest
 import small_run
 from damage import moved_behind_a_link, refusal, relisted, swapped
 from selftrain.data.rows import Judged, Lesson
+from selftrain.disk import sha256
 from selftrain.errors import RunError
 from selftrain.model.backbone import Backbone
 from selftrain.runs import lessons
 from selftrain.runs.manifest import Manifest
 from selftrain.runs.write import Run
 from selftrain.training.loop import Round
-from selftrain.untrusted import sha256
 
 
 def test_a_short_lesson_has_the_bytes_of_one_table(folder: Path, rounds: list[Round]) -> None:

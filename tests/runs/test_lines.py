@@ -6,7 +6,9 @@ from io import StringIO
 
 from rich.console import Console
 
-from selftrain.runs.lines import closing_rows, round_line, table
+from selftrain.cli.talk import table
+from selftrain.experiments.closing import closing_rows
+from selftrain.runs.lines import round_line
 
 FITTED = {"loss": 0.1234, "contrast": None, "tuned": 770, "total": 22_713_216}
 

@@ -17,11 +17,13 @@ import pytest
 import torch
 
 import small_run
-from selftrain.data.rows import Example, Notes, Table, examples, read_texts
+from selftrain.data.read import Table, read_texts
+from selftrain.data.rows import Example, Notes, examples
 from selftrain.data.task import Task
 from selftrain.errors import DataError, RunError
 from selftrain.model.backbone import Backbone
-from selftrain.model.classifier import Classifier, build
+from selftrain.model.build import build
+from selftrain.model.classifier import Classifier
 from selftrain.model.pel import Adapter
 from selftrain.runs.predict import predict
 

@@ -16,7 +16,7 @@ import small_run
 from damage import moved_behind_a_link, refusal, relisted, swapped
 from selftrain.errors import RunError, SelftrainError
 from selftrain.model.backbone import Backbone
-from selftrain.model.classifier import Classifier
+from selftrain.model.build import load as load_model
 from selftrain.runs import read as runs
 from selftrain.runs.manifest import Manifest
 from selftrain.runs.write import Run
@@ -50,7 +50,7 @@ def test_a_backbone_given_by_its_name_is_that_of_the_revision_trained_on(
         return backbone
 
     monkeypatch.setattr("selftrain.model.backbone.load", load)
-    Classifier.load(tmp_path / "model", name)
+    load_model(tmp_path / "model", name)
     assert found == [(name, asked)]
 
 

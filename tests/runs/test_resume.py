@@ -22,7 +22,7 @@ import pytest
 
 import small_run
 from command import config, write_files
-from selftrain import disk, untrusted
+from selftrain import disk
 from selftrain.method.spec import Method
 from selftrain.model.backbone import load
 from selftrain.runs import lessons, manifest, record
@@ -171,7 +171,7 @@ def test_a_fit_killed_between_rounds_and_given_again_ends_with_the_same_models(
 
 # ── one step, killed at every line ──
 
-ROOMS = (running, runs, manifest, record, lessons, untrusted, disk)
+ROOMS = (running, runs, manifest, record, lessons, disk)
 OURS = {room.__file__ for room in ROOMS}
 
 

@@ -16,10 +16,10 @@ import small_run
 from command import snapshot
 from selftrain.data.rows import Example, Labeled, Lesson
 from selftrain.errors import RunError, TrainingError
+from selftrain.experiments.closing import Cell, by_system, cells, closing_rows
 from selftrain.model.backbone import Backbone
 from selftrain.runs import train as experiment
-from selftrain.runs.lines import closing_rows
-from selftrain.runs.train import Cell, Watched, by_system, cells, train
+from selftrain.runs.train import Watched, train
 from selftrain.runs.write import Run
 from selftrain.training.loop import Round
 from selftrain.training.machine import Machine

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from selftrain.experiments.results import Bin, Result
+from selftrain.experiments.results import Result
 from selftrain.experiments.tables import Sheet
+from selftrain.training.metrics import Bin
 
 UPET = "upet-head-adapter"
 

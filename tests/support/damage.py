@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from selftrain.disk import sha256
 from selftrain.errors import RunError
 from selftrain.model.backbone import Backbone
 from selftrain.runs.manifest import Manifest
 from selftrain.runs.write import Run
-from selftrain.untrusted import sha256
 
 
 def rewritten(path: Path, **new: object) -> None:

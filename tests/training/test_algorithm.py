@@ -19,7 +19,7 @@ from selftrain.data.task import Task
 from selftrain.method.losses import PHCE, CrossEntropy, contrast, phce
 from selftrain.method.scores import certainty, confidence, information_gain, pseudo_label
 from selftrain.method.selection import Reliable, Selection
-from selftrain.model.classifier import build
+from selftrain.model.build import build
 from selftrain.model.pel import Full
 
 # Two rows, two passes, two classes.

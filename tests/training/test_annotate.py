@@ -11,7 +11,7 @@ import torch
 from by_hand import MACHINE, POOL, TASK
 from selftrain.errors import ModelError
 from selftrain.method.scores import certainty, joined
-from selftrain.model.classifier import build, narrowed
+from selftrain.model.build import build, narrowed
 from selftrain.model.families import FAMILIES
 from selftrain.model.fast import projections as projected
 from selftrain.model.pel import IA3, Adapter, BitFit, Full, LoRA, Prefix, PTuning

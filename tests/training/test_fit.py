@@ -20,7 +20,8 @@ from selftrain.method.losses import PHCE, CrossEntropy, EasyHard, Soft
 from selftrain.method.spec import Tune
 from selftrain.model import batches
 from selftrain.model.batches import collate
-from selftrain.model.classifier import Output, build
+from selftrain.model.build import build
+from selftrain.model.heads import Output
 from selftrain.model.pel import Adapter, Full
 from selftrain.training.fit import Trail, fit, forward, groups, slope, start_head, step_loss
 

@@ -11,10 +11,11 @@ import torch
 
 from by_hand import GOLD, MACHINE, METHOD, POOL, SPLIT, STUDENT, TASK, TEACHER, same, votes
 from selftrain.data import audit_lines as audit
-from selftrain.data import rows as data
-from selftrain.data.rows import Example, Labeled, Lesson, Notes, Pool, Split, sift
+from selftrain.data import pool as pool_room
+from selftrain.data.pool import Pool, sift
+from selftrain.data.rows import Example, Labeled, Lesson, Notes, Split
 from selftrain.errors import TrainingError
-from selftrain.model.classifier import build, copy
+from selftrain.model.build import build, copy
 from selftrain.model.pel import Adapter, Full
 from selftrain.seeds import child
 from selftrain.training import loop
@@ -244,7 +245,7 @@ EVERYTHING = replace(METHOD, pool="all", rounds=1)
 
 def streamed(rows, monkeypatch) -> Pool:
     """A pool that is read from its source each time."""
-    monkeypatch.setattr(data, "HELD", len(rows) - 1)
+    monkeypatch.setattr(pool_room, "HELD", len(rows) - 1)
     return sift(rows, notes=Notes())
 
 

@@ -9,7 +9,7 @@ import torch
 
 import small_run
 from selftrain.model.backbone import Backbone
-from selftrain.model.classifier import build
+from selftrain.model.build import build
 from selftrain.model.pel import Adapter
 
 

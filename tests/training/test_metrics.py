@@ -10,17 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
 
+from selftrain.experiments.stats import DRAWS, EXACT, holm, sign_flip, spread
 from selftrain.training.metrics import (
-    DRAWS,
-    EXACT,
     accuracy,
     calibration_error,
     error_detection_area,
     f1,
-    holm,
     macro_f1,
-    sign_flip,
-    spread,
 )
 
 quick = settings(max_examples=60, deadline=None, derandomize=True)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from by_hand import GOLD, MACHINE, POOL, STUDENT, TASK, steps
 from selftrain.data.rows import Labeled, Lesson
 from selftrain.method.losses import Smooth, smoothness
-from selftrain.model.classifier import build
+from selftrain.model.build import build
 from selftrain.model.pel import Adapter
 from selftrain.training import neighbours
 from selftrain.training.fit import Trail, fit, step_loss

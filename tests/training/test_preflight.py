@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 import pytest
 
 import small_run
-from selftrain.data import rows as data
-from selftrain.data.rows import Example, Notes, Split, sift
+from selftrain.data import pool as pool_room
+from selftrain.data.pool import sift
+from selftrain.data.rows import Example, Notes, Split
 from selftrain.errors import ModelError
 from selftrain.method.spec import Method
 from selftrain.model.backbone import Backbone
-from selftrain.model.classifier import build
+from selftrain.model.build import build
 from selftrain.model.pel import Adapter, Prefix
 from selftrain.training import preflight as rehearse_room
 from selftrain.training.loop import drawn
@@ -99,7 +100,7 @@ def test_what_is_looked_at_is_what_the_rounds_draw_and_each_text_once() -> None:
 def test_of_a_pool_too_long_to_be_held_the_first_texts_are_looked_at(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(data, "HELD", 10)
+    monkeypatch.setattr(pool_room, "HELD", 10)
     monkeypatch.setattr(rehearse_room, "FIRST", 5)
     split = small_run.split()
     long = Split(split.labeled, sift(split.unlabeled, notes=Notes()))

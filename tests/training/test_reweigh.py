@@ -14,7 +14,7 @@ from selftrain.data.rows import Labeled, Lesson
 from selftrain.method.losses import CrossEntropy, Soft
 from selftrain.method.spec import Agreement, Tune
 from selftrain.model.batches import collate
-from selftrain.model.classifier import build
+from selftrain.model.build import build
 from selftrain.model.pel import Adapter, Full
 from selftrain.training.fit import Trail, fit, reweighed, step_loss
 from selftrain.training.reweigh import agreement

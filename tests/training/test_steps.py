@@ -14,7 +14,7 @@ from selftrain.data.rows import Labeled, Lesson
 from selftrain.method.losses import EasyHard, Smooth
 from selftrain.method.spec import Tune
 from selftrain.model.batches import collate
-from selftrain.model.classifier import build
+from selftrain.model.build import build
 from selftrain.model.pel import Adapter
 from selftrain.training.steps import Table, late
 

@@ -11,7 +11,8 @@ from by_hand import MACHINE, METHOD, POOL, SPLIT, STUDENT, TASK, same
 from selftrain.data.rows import Example
 from selftrain.errors import ConfigError, ModelError
 from selftrain.method.spec import Masked
-from selftrain.model.classifier import Classifier, build
+from selftrain.model.build import build
+from selftrain.model.build import load as load_model
 from selftrain.model.pel import Adapter, Full
 from selftrain.runs.lines import line_of
 from selftrain.training.loop import self_train
@@ -55,7 +56,7 @@ def test_an_adapted_teacher_is_saved_with_what_it_read(tiny_backbone, tmp_path):
     )
     assert f"masked-word loss {only.figures['adapted']:.2f}" in line_of(only, 0)
     only.model.save(tmp_path)
-    again = Classifier.load(tmp_path, backbone)
+    again = load_model(tmp_path, backbone)
     assert torch.equal(again.read(POOL).logits, only.model.read(POOL).logits)
     (plain,) = self_train(TASK, SPLIT, ALONE, backbone=backbone, seed=1, on=MACHINE)
     assert not same(plain.model, only.model)

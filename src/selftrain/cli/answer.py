@@ -61,7 +61,8 @@ def predict(
     There is one answer for each row, in order.
     Certainty is 1 where dropout passes fully agree.
     """
-    from selftrain.data.rows import Columns, Notes, read_texts
+    from selftrain.data.read import Columns, read_texts
+    from selftrain.data.rows import Notes
 
     require(passes >= 1, "--passes", passes, "1 or more", "--passes 10")
     if as_json and out is not None:
@@ -103,7 +104,8 @@ def evaluate(
 
     selftrain evaluate run test.csv
     """
-    from selftrain.data.rows import Columns, Notes, read_labelled
+    from selftrain.data.read import Columns, read_labelled
+    from selftrain.data.rows import Notes
 
     notes = Notes()
     with Watch() as watch:
@@ -127,7 +129,7 @@ def evaluate(
 
 def check_fits(run: Path, examples: Sequence[Example]) -> None:
     """Raise where a run was trained on pairs and the rows are single texts, or the reverse."""
-    from selftrain.data.rows import check_kind
+    from selftrain.data.split import check_kind
     from selftrain.runs.read import read_manifest
 
     check_kind(examples, pair=bool(read_manifest(run).task.get("pair")), who=str(run))

@@ -40,7 +40,8 @@ def audit(
     Rows are joined by id, or by their text where the pool had no ids.
     Pool rows without a gold label are counted and left out.
     """
-    from selftrain.data.rows import Columns, Notes, read_labelled
+    from selftrain.data.read import Columns, read_labelled
+    from selftrain.data.rows import Notes
 
     options.check_one(as_json, as_markdown)
     notes = Notes()

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from selftrain.cli import inputs, options
+from selftrain.cli.config import Config
 from selftrain.cli.fit import resumable
 from selftrain.cli.inputs import seeds_of
 from selftrain.cli.talk import Watch, say, show_json
 from selftrain.errors import ConfigError
-from selftrain.method import changes as configs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -126,20 +126,20 @@ def bench(
         "rows": rows,
     }
     here = {"device": device, "threads": threads, "cache": cache, "cache_mb": cache_mb}
+    from selftrain.experiments.grid import COMPARED, read_grid
+
     asked: dict[str, Any] = {
-        **configs.read_grid(grid),
+        **read_grid(grid),
         **{key: value for key, value in flags.items() if value is not None},
     }
     if data != Path(HUB):
-        inputs.check_tasks(
-            data, asked.get("tasks", configs.COMPARED), instead=f", or the word {HUB}"
-        )
+        inputs.check_tasks(data, asked.get("tasks", COMPARED), instead=f", or the word {HUB}")
     with Watch() as watch:
         with watch.busy("loading"):
             from selftrain.experiments.bench import Bench
             from selftrain.experiments.grid import grid_of
 
-            machine = inputs.machine_of(configs.Config().over(here), watch)
+            machine = inputs.machine_of(Config().over(here), watch)
             chosen = grid_of(asked, on_rows)
         if data == Path(HUB):
             with watch.busy("fetching"):

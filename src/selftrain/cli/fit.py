@@ -14,7 +14,7 @@ from selftrain.cli.options import DATA, METHOD
 from selftrain.cli.talk import Watch, say, show_json, show_scores, warn
 
 if TYPE_CHECKING:
-    from selftrain.method.changes import Config
+    from selftrain.cli.config import Config
     from selftrain.training.loop import Round
 
 
@@ -85,7 +85,7 @@ def fit(
     Stopped or killed, the same command goes on from the last whole round; so does one with more
     rounds.
     """
-    from selftrain.method import changes as configs
+    from selftrain.cli.config import read as read_config
     from selftrain.runs.read import check_place
 
     flags = {
@@ -101,7 +101,7 @@ def fit(
         "cache": cache,
         "cache_mb": cache_mb,
     }
-    settings = configs.read(config).over(flags)
+    settings = read_config(config).over(flags)
     check_place(out)
     files = inputs.Files(labelled, unlabelled, dev, test)
     with Watch() as watch:

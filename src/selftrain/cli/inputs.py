@@ -11,10 +11,10 @@ from selftrain.cli.talk import say
 from selftrain.errors import ConfigError
 
 if TYPE_CHECKING:
+    from selftrain.cli.config import Config
     from selftrain.cli.talk import Watch
     from selftrain.data.rows import Labeled, Notes, Split
     from selftrain.data.task import Task
-    from selftrain.method.changes import Config
     from selftrain.method.spec import Method
     from selftrain.model.backbone import Backbone
     from selftrain.training.machine import Machine
@@ -32,16 +32,9 @@ class Files:
     def read(self, settings: Config, notes: Notes) -> tuple[Split, list[Labeled]]:
         """What the run may see, and the test rows it may not; nothing heavy is loaded for it."""
         from selftrain.data.fewshot import sample
-        from selftrain.data.rows import (
-            Columns,
-            check_labels,
-            check_pairs,
-            gist,
-            make_split,
-            read_labelled,
-            read_unlabelled,
-            remove_overlap,
-        )
+        from selftrain.data.pool import gist, remove_overlap
+        from selftrain.data.read import Columns, read_labelled, read_unlabelled
+        from selftrain.data.split import check_labels, check_pairs, make_split
 
         columns = Columns(**settings.columns)
         gold = read_labelled(self.labelled, columns, notes=notes)

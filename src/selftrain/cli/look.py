@@ -73,7 +73,7 @@ def check(
     about = start.changed(given({"template": template, "words": words or None}))
     with Watch() as watch, watch.busy("loading"):
         from selftrain.model.backbone import load
-        from selftrain.model.classifier import build
+        from selftrain.model.build import build
         from selftrain.model.pel import Adapter
         from selftrain.model.prompt import check as findings
 

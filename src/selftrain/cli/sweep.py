@@ -14,8 +14,7 @@ from selftrain.cli.fit import resumable
 from selftrain.cli.inputs import seeds_of
 from selftrain.cli.talk import Watch, say, show, show_json
 from selftrain.errors import require
-from selftrain.method.changes import COMPARED
-from selftrain.untrusted import printable
+from selftrain.escape import printable
 
 if TYPE_CHECKING:
     from selftrain.experiments.sweep import Sweep, Tried
@@ -89,16 +88,19 @@ def sweep(
     """
     require(shots >= 1, "--shots", shots, "1 or more", "--shots 16")
     require(trials >= 1, "--trials", trials, "1 or more", "--trials 20")
+    from selftrain.experiments.grid import COMPARED
+
     named = [name.strip() for given in tasks or COMPARED for name in given.split(",")]
     chosen = seeds_of(seeds) if seeds else None
     here = {"device": device, "threads": threads, "cache": cache, "cache_mb": cache_mb}
     inputs.check_tasks(data, named)
     with Watch() as watch:
         with watch.busy("loading"):
+            from selftrain.cli.config import Config
             from selftrain.experiments.grid import SEEDS
             from selftrain.experiments.space import paper_space, read_space
             from selftrain.experiments.sweep import Sweep
-            from selftrain.method.changes import Config, backbone_for
+            from selftrain.method.changes import backbone_for
             from selftrain.method.recipes import DEFAULT, recipe
 
             preset = preset or "laptop"

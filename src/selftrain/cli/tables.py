@@ -13,7 +13,7 @@ from selftrain.cli import options
 from selftrain.cli.inputs import seeds_of
 from selftrain.cli.talk import json_of, say, show
 from selftrain.errors import ConfigError, require
-from selftrain.untrusted import printable
+from selftrain.escape import printable
 
 if TYPE_CHECKING:
     from selftrain.experiments.tables import Sheet

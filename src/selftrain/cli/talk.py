@@ -11,12 +11,17 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from selftrain.untrusted import printable
+from selftrain.escape import printable
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from selftrain.data.rows import Notes
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
 
 # Texts and labels come from anyone: nothing in them is markup, an emoji's name or a control code.
 talk = Console(stderr=True, markup=False, emoji=False, highlight=False, soft_wrap=True)
@@ -42,7 +47,6 @@ def show(
     figures: bool = False,
 ) -> None:
     """A table on stdout."""
-    from selftrain.runs.lines import table
 
     clean = ([printable(cell) for cell in row] for row in rows)
     title = None if title is None else printable(title)
@@ -127,3 +131,21 @@ class Watch:
             for step in steps:
                 yield step
                 self._bars.advance(task)
+
+
+def table(
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    title: str | None = None,
+    figures: bool = False,
+) -> Table:
+    """A table for a terminal; where it holds figures, all but its first column stand right."""
+    from rich.table import Table
+
+    made = Table(title=title, title_justify="left")
+    for place, name in enumerate(head):
+        made.add_column(name, justify="right" if figures and place else "left")
+    for row in rows:
+        made.add_row(*row)
+    return made

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from selftrain.data.files import Records, Row, closest, listing, missing
-from selftrain.errors import DataError
+from selftrain.data.files import Records, Row, missing
+from selftrain.errors import DataError, closest, listing
 
 TEXT_NAMES = ("text", "sentence", "review", "content", "comment", "message", "tweet", "document")
 PAIR_NAMES = (

@@ -12,13 +12,10 @@ from __future__ import annotations
 
 import codecs
 import csv
-import difflib
 import gzip
 import json
 import math
-import re
 import shlex
-import tomllib
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from selftrain.errors import ConfigError, DataError
+from selftrain.errors import DataError, closest, listing
 
 Row = Mapping[str, object]
 Reader = Callable[[], Iterator[tuple[int, Row]]]
@@ -36,8 +33,6 @@ FIELD_LIMIT = 16 * 2**20
 """Bytes of one line or one Parquet cell, characters of one CSV record; a longer record is nearly
 always a quote left open."""
 BATCH = 256  # rows of a Parquet file unpacked together
-LARGEST_TOML = 2**20  # bytes
-DEEPEST_TOML = 32  # tables and lists inside each other
 CUT = "cut the text: a model reads no more than its first few hundred words"
 
 
@@ -87,19 +82,6 @@ def records(source: object, tuples: Sequence[tuple[str, ...]] = ()) -> Records:
 def missing(value: object) -> bool:
     """Whether a cell holds nothing: None, or the NaN that stands for it in tables."""
     return value is None or (isinstance(value, float) and math.isnan(value))
-
-
-def closest(wanted: str, known: Iterable[str]) -> str | None:
-    """The known name nearest to the wanted one, for "did you mean"; None if all are far."""
-    by_fold = {name.casefold(): name for name in known}
-    near = difflib.get_close_matches(wanted.casefold(), by_fold, n=1)
-    return by_fold[near[0]] if near else None
-
-
-def listing(names: Sequence[str], most: int = 8) -> str:
-    """Names for an error message; a file without header offers whole texts, so they are cut."""
-    shown = ", ".join(f"`{name if len(name) <= 40 else name[:39] + '…'}`" for name in names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
 # ── files ──
@@ -366,52 +348,3 @@ def _items(items: Iterable[object], tuples: Sequence[tuple[str, ...]]) -> Iterat
                 f"expected {' or '.join(expected)}",
                 '[{"text": "…"}, …]',
             )
-
-
-# ── settings ──
-
-
-def read_tables(path: Path, *, unread: str, wrong: str) -> dict[str, Any]:
-    """The tables of a TOML file; a hint for one that cannot be read, and one for one that is wrong.
-
-    A number has 64 bits, as TOML promises, and tables are no deeper than a recursion may go.
-    """
-    try:
-        with path.open("rb") as file:
-            raw = file.read(LARGEST_TOML + 1)
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}", unread) from None
-    try:
-        if len(raw) > LARGEST_TOML:
-            raise ValueError(f"it has more than {LARGEST_TOML:,} bytes")
-        tables = tomllib.loads(raw.decode("utf-8"))
-        _check_plain(tables)
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{path} is not TOML: {error}", wrong) from None
-    return tables
-
-
-def _check_plain(value: object, depth: int = 0) -> None:
-    if depth > DEEPEST_TOML:
-        raise ValueError(f"more than {DEEPEST_TOML} tables or lists inside each other")
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise ValueError("a whole number of more than 64 bits")
-    inside = list(value.values()) if isinstance(value, dict) else value
-    if isinstance(inside, list):
-        for member in inside:
-            _check_plain(member, depth + 1)
-
-
-# ── writing ──
-
-
-def harmless(cell: object) -> object:
-    """A cell that no spreadsheet takes for a formula: numbers pass, other such starts get a quote.
-
-    A text may come from anyone, and ``=HYPERLINK(…)`` in it would act when the file is opened.
-
-    >>> harmless("=1+1"), harmless("＝1+1"), harmless("-1"), harmless("fine")
-    ("'=1+1", "'＝1+1", '-1', 'fine')
-    """
-    risky = isinstance(cell, str) and re.match(r"[=+\-@＝＋－＠\t\r\n]", cell)
-    return f"'{cell}" if risky and not re.fullmatch(r"[+-]?\d+(\.\d+)?", str(cell)) else cell

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from selftrain.data.files import read_tables
+from selftrain.data.toml import read_tables
 from selftrain.errors import ConfigError, DataError, first_problem, require
 
 TASKS = Path(__file__).parent / "tasks"

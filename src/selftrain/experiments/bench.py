@@ -17,7 +17,8 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 
-from selftrain.data.rows import Labeled, Notes, Split, gist
+from selftrain.data.pool import gist
+from selftrain.data.rows import Labeled, Notes, Split
 from selftrain.data.task import Task, find
 from selftrain.disk import slug
 from selftrain.errors import (
@@ -33,7 +34,7 @@ from selftrain.experiments import results, tasksets
 from selftrain.experiments.commit import commit
 from selftrain.experiments.estimate import rows_read, seconds_a_row
 from selftrain.experiments.grid import REFERENCES, Grid, Group
-from selftrain.experiments.results import Bin, Result
+from selftrain.experiments.results import Result
 from selftrain.experiments.shared import Shared
 from selftrain.method.recipes import with_all_labels
 from selftrain.method.spec import Method, digest
@@ -46,7 +47,7 @@ from selftrain.training import loop
 from selftrain.training.evaluate import Predictor, answered, score
 from selftrain.training.loop import Round
 from selftrain.training.machine import Machine, once, unheard
-from selftrain.training.metrics import accuracy, reliability
+from selftrain.training.metrics import Bin, accuracy, reliability
 from selftrain.training.preflight import rehearse
 
 CELLS = "cells.jsonl"

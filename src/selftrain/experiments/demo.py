@@ -29,17 +29,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from selftrain.data.fewshot import sample
-from selftrain.data.rows import (
-    Columns,
-    Example,
-    Labeled,
-    Notes,
-    Split,
-    gist,
-    make_split,
-    read_labelled,
-    uid_of,
-)
+from selftrain.data.pool import gist
+from selftrain.data.read import Columns, read_labelled
+from selftrain.data.rows import Example, Labeled, Notes, Split, uid_of
+from selftrain.data.split import make_split
 from selftrain.data.task import Task, from_labels
 from selftrain.errors import DataError
 from selftrain.seeds import child, uniform

@@ -17,28 +17,14 @@ from filelock import FileLock
 from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
 from selftrain.errors import DataError, RunError, first_problem
+from selftrain.training.metrics import MOST, Bin, Several, Share
 
 FORMAT = 1
 REFERENCE = "reference"  # in place of a recipe: it has nothing to decide
 HINT = "give a cells.jsonl that selftrain bench wrote"
 LARGEST = 64 * 2**20  # bytes of a file of cells: some hundred thousand of them
-
-MOST = 2**53
-"""No count is larger: up to here a float holds every whole number."""
-
-Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0, le=MOST)]
-Several = Annotated[int, Field(ge=1, le=MOST)]
 Shots = Several | Literal["full"]
-
-
-@dataclass(frozen=True, slots=True)
-class Bin:
-    """Answers given with about the same confidence, and how many of them were right."""
-
-    rows: Several
-    confidence: Share
-    accuracy: Share
 
 
 class Key(NamedTuple):

@@ -8,9 +8,10 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from selftrain.data.toml import check_name, read_toml
 from selftrain.errors import ConfigError
 from selftrain.experiments.published import figures
-from selftrain.method.changes import check_name, merged, read_toml
+from selftrain.method.changes import merged
 from selftrain.method.spec import Method, from_plain, to_plain
 
 Value = bool | int | float | str

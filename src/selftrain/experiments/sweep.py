@@ -36,6 +36,7 @@ from selftrain.experiments.bench import Bench
 from selftrain.experiments.grid import SEEDS, Grid
 from selftrain.experiments.results import Result
 from selftrain.experiments.space import Space, Value, changed, check_space
+from selftrain.experiments.stats import spread
 from selftrain.experiments.workers import (
     HISTORY,
     brought,
@@ -50,7 +51,6 @@ from selftrain.method.spec import Method, digest, to_plain
 from selftrain.model.backbone import load
 from selftrain.seeds import child
 from selftrain.training.machine import Machine, once, unheard
-from selftrain.training.metrics import spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable

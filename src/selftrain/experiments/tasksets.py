@@ -13,15 +13,10 @@ from functools import cache
 from pathlib import Path
 
 from selftrain.data.fewshot import sample
-from selftrain.data.rows import (
-    Columns,
-    Labeled,
-    Notes,
-    Split,
-    make_split,
-    read_labelled,
-    remove_overlap,
-)
+from selftrain.data.pool import remove_overlap
+from selftrain.data.read import Columns, read_labelled
+from selftrain.data.rows import Labeled, Notes, Split
+from selftrain.data.split import make_split
 from selftrain.data.task import Task
 from selftrain.errors import DataError
 from selftrain.experiments.results import Shots

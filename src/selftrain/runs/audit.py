@@ -18,11 +18,10 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from selftrain.data.audit_lines import LEFT
-from selftrain.data.files import closest, listing
 from selftrain.data.rows import Judged, Labeled, Notes, uid_of
-from selftrain.errors import DataError, RunError
-from selftrain.experiments.results import Bin
+from selftrain.errors import DataError, RunError, closest, listing
 from selftrain.runs.read import lessons, read_manifest
+from selftrain.training.metrics import Bin
 
 ALL = "all"
 ROLES = ("easy", "hard", LEFT)

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from selftrain.data.audit_lines import HELD
 from selftrain.data.rows import Example, Judged, Lesson, Lines
+from selftrain.disk import damaged, plain_file
 from selftrain.errors import RunError
-from selftrain.untrusted import damaged, plain_file
 
 if TYPE_CHECKING:
     from selftrain.method.spec import Method

@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from statistics import fmean
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from selftrain.training.metrics import spread
-
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from selftrain.training.loop import Round
-
-Scores = Mapping[str, Mapping[int, float | None]]
-"""System → seed → accuracy, a share from 0 to 1; None or left out where a run has no such round."""
-
-MAJORITY = "majority"
-MISSING = "–"
 
 
 def round_line(number: int, rounds: int, figures: Mapping[str, Any], why: str = "") -> str:
@@ -76,65 +65,3 @@ def count(number: int) -> str:
     if number >= 100_000:
         return f"{number / 1e6:.1f}M"
     return f"{number / 1e3:.0f}k" if number >= 10_000 else str(number)
-
-
-# ── the closing table ────────────────────────────────────────────────────────────────────────
-
-
-def closing_rows(scores: Scores, seeds: Sequence[int]) -> list[list[str]]:
-    """The closing table as text, its head first.
-
-    A run may end early, so a system can lack a seed: its place stays empty, and the mean says over
-    how many seeds it was taken.
-    """
-    several = ["mean ± sd"] if len(seeds) > 1 else []
-    rows = [["system", *(f"seed {seed}" for seed in seeds), *several]]
-    for system, by_seed in scores.items():
-        values = [by_seed.get(seed) for seed in seeds]
-        shown = [MISSING if value is None else f"{100 * value:.1f}" for value in values]
-        summary = [mean_of(values)] if several else []
-        rows.append([system + learnt(system, scores, seeds), *shown, *summary])
-    return rows
-
-
-def mean_of(values: Sequence[float | None]) -> str:
-    """Mean ± sd in percent, of how many seeds where some are missing.
-
-    >>> mean_of([0.80, 0.82]), mean_of([0.80, None, 0.82]), mean_of([None, None])
-    ('81.0 ± 1.4', '81.0 ± 1.4 (2 of 3)', '–')
-    """
-    there = [100 * value for value in values if value is not None]
-    if not there:
-        return MISSING
-    some = f" ({len(there)} of {len(values)})" if len(there) < len(values) else ""
-    return f"{spread(there)}{some}"
-
-
-def learnt(system: str, scores: Scores, seeds: Sequence[int]) -> str:
-    """A mark for what is not above the majority class: such a row supports no claim."""
-    pairs = [
-        (mine, base)
-        for mine, base in ((scores[system].get(s), scores.get(MAJORITY, {}).get(s)) for s in seeds)
-        if mine is not None and base is not None
-    ]
-    if system == MAJORITY or not pairs or fmean(a - b for a, b in pairs) > 0:
-        return ""
-    return " (not learnt)"
-
-
-def table(
-    head: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    *,
-    title: str | None = None,
-    figures: bool = False,
-) -> Table:
-    """A table for a terminal; where it holds figures, all but its first column stand right."""
-    from rich.table import Table
-
-    made = Table(title=title, title_justify="left")
-    for place, name in enumerate(head):
-        made.add_column(name, justify="right" if figures and place else "left")
-    for row in rows:
-        made.add_row(*row)
-    return made

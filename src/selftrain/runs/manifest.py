@@ -18,9 +18,9 @@ from pydantic_core import from_json
 from selftrain.data.fewshot import fingerprint
 from selftrain.data.rows import Labeled, Split
 from selftrain.data.task import Task
+from selftrain.disk import LARGEST_JSON, damaged, plain_file, valid
 from selftrain.errors import RunError
 from selftrain.runs.lessons import check_fits
-from selftrain.untrusted import LARGEST_JSON, damaged, plain_file, valid
 
 if TYPE_CHECKING:
     from selftrain.method.spec import Method

@@ -15,11 +15,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from selftrain.data.files import DELIMITERS, JSON_LINES, PARQUET, harmless
-from selftrain.data.rows import Table, check_kind
+from selftrain.data.files import DELIMITERS, JSON_LINES, PARQUET
+from selftrain.data.read import Table
+from selftrain.data.split import check_kind
 from selftrain.disk import replacing
 from selftrain.errors import DataError
-from selftrain.untrusted import printable
+from selftrain.escape import harmless, printable
 
 if TYPE_CHECKING:
     from selftrain.model.classifier import Classifier
@@ -74,8 +75,8 @@ def answers(
     without dropout never wavers: one pass tells all, and it is certain.
     """
     from selftrain.method.scores import certainty
-    from selftrain.model.backbone import dropout_rates
-    from selftrain.model.classifier import narrowed
+    from selftrain.model.build import narrowed
+    from selftrain.model.surgery import dropout_rates
     from selftrain.training.annotate import annotate
 
     number = 0

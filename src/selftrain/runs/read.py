@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from selftrain.data.rows import Lines
-from selftrain.disk import refusals
+from selftrain.disk import damaged, plain_file, plain_folder, refusals, sha256
 from selftrain.errors import RunError
+from selftrain.escape import brief
 from selftrain.runs.lessons import read_lesson
 from selftrain.runs.manifest import MANIFEST, Manifest
 from selftrain.runs.record import LESSON, MODEL, Record
-from selftrain.untrusted import brief, damaged, plain_file, plain_folder, sha256
 
 if TYPE_CHECKING:
     from selftrain.model.classifier import Classifier
@@ -45,9 +45,9 @@ def load(
     folder = Path(folder)
     here = verified(folder, _chosen(folder, number), MODEL)
 
-    from selftrain.model.classifier import Classifier
+    from selftrain.model.build import load as load_model
 
-    return Classifier.load(here, backbone)
+    return load_model(here, backbone)
 
 
 def kept(folder: str | Path) -> int:

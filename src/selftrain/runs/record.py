@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field, FiniteFloat
 
-from selftrain.untrusted import LARGEST_JSON, damaged, plain_file, plain_folder, valid
+from selftrain.disk import LARGEST_JSON, damaged, plain_file, plain_folder, valid
 
 RECORD, LESSON, MODEL = "round.json", "lesson.parquet", ("model.json", "model.safetensors")
 

@@ -5,28 +5,23 @@ The test rows are read here once, after the run, by ``evaluate``; nothing is cho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from selftrain.data.rows import Example, Labeled, Split
+from selftrain.data.rows import Example, Split
 from selftrain.data.task import Task
 from selftrain.method.spec import Method
 from selftrain.model.backbone import Backbone
-from selftrain.runs.lines import MAJORITY
 from selftrain.runs.manifest import Manifest
 from selftrain.runs.write import Run
 from selftrain.training.annotate import Annotate, annotate
-from selftrain.training.baselines import FrozenLogistic, Majority
-from selftrain.training.evaluate import Predictor, evaluate
+from selftrain.training.evaluate import Predictor
 from selftrain.training.loop import Round, finished, self_train
 from selftrain.training.machine import Machine, unheard
-
-FROZEN = "frozen encoder + logistic regression"
-FINAL = "final"
 
 
 def train(
@@ -80,58 +75,6 @@ def standing(folder: Path, done: Sequence[Round], method: Method) -> Iterator[st
         yield f"{folder} is finished: these are its rounds"
     elif done:
         yield f"{folder} goes on after round {done[-1].number}"
-
-
-# ── scores ───────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """The score of one system with one seed."""
-
-    system: str
-    seed: int
-    accuracy: float
-
-
-def cells(
-    rounds: Sequence[Round],
-    task: Task,
-    split: Split,
-    test: Sequence[Labeled],
-    *,
-    backbone: Backbone,
-    seed: int,
-    on: Machine = Machine(),
-) -> Iterator[Cell]:
-    """Majority, frozen encoder + logistic regression, teacher, each round and the one that is kept.
-
-    The majority class is that of the scored rows. A round whose training broke off has no model
-    of its own, and no cell.
-    """
-
-    def cell(system: str, model: Predictor) -> Cell:
-        return Cell(system, seed, evaluate(Watched(model, on), test)["accuracy"])
-
-    yield cell(MAJORITY, Majority(task, test))
-    yield cell(FROZEN, FrozenLogistic(task, backbone, split.labeled))
-    kept = None
-    for round_ in rounds:
-        if round_.failed:
-            continue
-        scored = cell(f"round {round_.number}" if round_.number else "teacher", round_.model)
-        yield scored
-        kept = scored if round_.accepted else kept
-    if kept is not None:
-        yield Cell(FINAL, seed, kept.accuracy)
-
-
-def by_system(found: Iterable[Cell]) -> dict[str, dict[int, float]]:
-    """Accuracy by system and seed, the kept round last, however many rounds each seed has."""
-    scores: dict[str, dict[int, float]] = {}
-    for cell in found:
-        scores.setdefault(cell.system, {})[cell.seed] = cell.accuracy
-    return dict(sorted(scores.items(), key=lambda item: item[0] == FINAL))  # else as they came
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock, Timeout
 
 from selftrain.data.rows import Lesson
-from selftrain.disk import refusals, remove, replacing, sync
+from selftrain.disk import damaged, plain_folder, refusals, remove, replacing, sha256, sync
 from selftrain.errors import LockedError, RunError
 from selftrain.runs.lessons import read_lesson, write_lesson
 from selftrain.runs.manifest import MANIFEST, Manifest, differences
 from selftrain.runs.read import LOCK, ROUNDS, existing, records, verified
 from selftrain.runs.record import LESSON, RECORD, Record
-from selftrain.untrusted import damaged, plain_folder, sha256
 
 if TYPE_CHECKING:
     from selftrain.model.backbone import Backbone
@@ -79,13 +78,13 @@ class Run:
 
     def done(self, backbone: Backbone) -> list[Round]:
         """The whole rounds of those asked for, in order: what ``self_train`` goes on from."""
-        from selftrain.model.classifier import Classifier
+        from selftrain.model.build import load as load_model
         from selftrain.training.loop import Round, kept
 
         rounds: list[Round] = []
         for record in records(self.folder)[: self.manifest.method["rounds"] + 1]:
             here = verified(self.folder, record, record.files)
-            model = kept(rounds).model if record.failed else Classifier.load(here, backbone)
+            model = kept(rounds).model if record.failed else load_model(here, backbone)
             audit = read_lesson(here / LESSON, self.manifest.task["labels"])
             lesson = Lesson(gold=(), audit=audit)
             verdict = (record.accepted, record.why, record.last)

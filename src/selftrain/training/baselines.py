@@ -13,7 +13,8 @@ from torch import Tensor
 from selftrain.data.rows import Example, Labeled
 from selftrain.data.task import Task
 from selftrain.model.backbone import Backbone
-from selftrain.model.classifier import Classifier, build
+from selftrain.model.build import build
+from selftrain.model.classifier import Classifier
 from selftrain.model.pel import Adapter
 
 

@@ -19,7 +19,8 @@ from selftrain.errors import TrainingError
 from selftrain.method.losses import contrast, smoothness
 from selftrain.method.spec import Tune
 from selftrain.model.batches import Row, grouped
-from selftrain.model.classifier import Classifier, Output
+from selftrain.model.classifier import Classifier
+from selftrain.model.heads import Output
 from selftrain.seeds import child
 from selftrain.training.machine import Machine, randomness
 from selftrain.training.reweigh import Answering, Losses, agreement
@@ -129,7 +130,7 @@ def row_losses(out: Output, table: Table, rows: Sequence[int], how: Tune) -> Ten
 
 def reweighed(step: Step, model: Classifier, table: Table, golds: Iterator[int], how: Tune) -> Step:
     """The step with its rows weighed by how far they agree with some of the labels (LiST)."""
-    device = model.offset.device
+    device = model.device
 
     def losses(rows: Sequence[int]) -> Losses:
         tokens = [table.rows[i] for i in rows]

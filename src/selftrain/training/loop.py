@@ -16,13 +16,15 @@ from itertools import chain, islice
 from statistics import fmean
 from typing import Any
 
-from selftrain.data.rows import Example, Judged, Lesson, Pool, Split
+from selftrain.data.pool import Pool
+from selftrain.data.rows import Example, Judged, Lesson, Split
 from selftrain.data.task import Task
 from selftrain.errors import TrainingError
 from selftrain.method.spec import Method, Tune
 from selftrain.model.backbone import Backbone
 from selftrain.model.batches import Row
-from selftrain.model.classifier import Classifier, build, copy, narrowed
+from selftrain.model.build import build, copy, narrowed
+from selftrain.model.classifier import Classifier
 from selftrain.model.fast.trunk import Memory
 from selftrain.model.pel import layers_of
 from selftrain.seeds import child, uniform

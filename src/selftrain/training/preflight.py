@@ -13,8 +13,9 @@ from selftrain.data.rows import Example, Split
 from selftrain.data.task import Task
 from selftrain.errors import ModelError
 from selftrain.method.spec import Method
-from selftrain.model.backbone import Backbone, dropout_rates
+from selftrain.model.backbone import Backbone
 from selftrain.model.classifier import Classifier
+from selftrain.model.surgery import dropout_rates
 from selftrain.training.loop import drawn, encoded, fresh
 
 FIRST = 1_000  # texts of a pool too long to be held that are looked at

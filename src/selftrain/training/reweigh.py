@@ -16,7 +16,8 @@ from torch.func import functional_call, jvp
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from selftrain.model.batches import Batch
-from selftrain.model.classifier import Classifier, Output
+from selftrain.model.classifier import Classifier
+from selftrain.model.heads import Output
 
 Answering = Callable[[Batch], Output]
 """A model, or one with other parameters in its place."""

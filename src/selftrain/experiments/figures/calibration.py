@@ -10,9 +10,10 @@ from math import fsum
 from selftrain.errors import DataError
 from selftrain.experiments.figures.datafile import Row
 from selftrain.experiments.figures.wanted import Wanted, setting
-from selftrain.experiments.results import Bin, Result
+from selftrain.experiments.results import Result
+from selftrain.experiments.stats import Spread, spread
 from selftrain.experiments.tables.board import in_order
-from selftrain.training.metrics import Spread, spread
+from selftrain.training.metrics import Bin
 
 BINS = 10  # of confidence, all equally wide: those of ``metrics.reliability``
 

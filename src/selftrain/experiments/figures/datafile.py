@@ -6,8 +6,8 @@ import csv
 from collections.abc import Sequence
 from pathlib import Path
 
-from selftrain.data.files import harmless
 from selftrain.disk import replacing
+from selftrain.escape import harmless
 
 Row = dict[str, object]
 """A line of a data file, by the names of its columns."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from selftrain.experiments.figures.datafile import Row
 from selftrain.experiments.figures.wanted import Wanted, setting
 from selftrain.experiments.results import Result
+from selftrain.experiments.stats import spread
 from selftrain.experiments.tables.board import in_order
-from selftrain.training.metrics import spread
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from selftrain.errors import DataError
+from selftrain.experiments.closing import MAJORITY
 from selftrain.experiments.results import Result
 from selftrain.experiments.tables.choice import Choice, choose, listed, with_shots
 from selftrain.experiments.tables.names import UPET, ordered
-from selftrain.runs.lines import MAJORITY
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,12 @@ from statistics import fmean
 
 from selftrain.data import task as tasks_of_ours
 from selftrain.errors import DataError
+from selftrain.experiments.closing import MAJORITY, MISSING, mean_of
 from selftrain.experiments.published import figures
 from selftrain.experiments.results import Result, Shots
 from selftrain.experiments.tables.choice import METRICS, Choice, Metric, listed
 from selftrain.experiments.tables.names import MAIN, REFERENCES, ordered, reading
-from selftrain.runs.lines import MAJORITY, MISSING, count, mean_of
+from selftrain.runs.lines import count
 
 NOT_LEARNT = " (not learnt)"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from selftrain.experiments import published
+from selftrain.experiments.closing import MAJORITY, MISSING
 from selftrain.experiments.results import Result
 from selftrain.experiments.tables.board import Board, boards, seconds, title, tunable
 from selftrain.experiments.tables.by_task import PAPERS_SHOTS, paper_notes
@@ -13,7 +14,6 @@ from selftrain.experiments.tables.compared import Compared, compare, compared_sh
 from selftrain.experiments.tables.names import Alpha, alpha_of, shown, variant
 from selftrain.experiments.tables.remarks import remarks
 from selftrain.experiments.tables.sheet import Cells, Sheet
-from selftrain.runs.lines import MAJORITY, MISSING
 
 NONE = "None"
 WITHOUT = "wo-res-all"

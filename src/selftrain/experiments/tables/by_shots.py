@@ -8,6 +8,7 @@ from statistics import fmean
 
 from selftrain.errors import DataError
 from selftrain.experiments import published
+from selftrain.experiments.closing import MAJORITY, MISSING
 from selftrain.experiments.results import Result
 from selftrain.experiments.tables.board import Board, boards, numbers, seconds, title, tunable
 from selftrain.experiments.tables.by_task import PUBLISHED, paper_notes
@@ -22,7 +23,6 @@ from selftrain.experiments.tables.compared import (
 from selftrain.experiments.tables.names import REFERENCES, is_main, shown
 from selftrain.experiments.tables.remarks import remarks
 from selftrain.experiments.tables.sheet import Cells, Sheet
-from selftrain.runs.lines import MAJORITY, MISSING
 
 AVERAGE = "average"
 

@@ -10,6 +10,7 @@ from statistics import fmean
 from typing import Literal, NamedTuple
 
 from selftrain.experiments import published
+from selftrain.experiments.closing import MAJORITY, MISSING
 from selftrain.experiments.results import Result, Shots
 from selftrain.experiments.tables.board import Board, boards, possible, seconds, title, tunable
 from selftrain.experiments.tables.choice import METRICS, Choice, choose, no_cell, with_shots
@@ -26,7 +27,6 @@ from selftrain.experiments.tables.names import (
 )
 from selftrain.experiments.tables.remarks import remarks
 from selftrain.experiments.tables.sheet import Cells, Sheet
-from selftrain.runs.lines import MAJORITY, MISSING
 
 PUBLISHED = "as published"
 PAPERS_SHOTS = 16

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from selftrain.errors import DataError
+from selftrain.experiments.closing import MAJORITY
 from selftrain.experiments.results import Result, Shots
 from selftrain.experiments.tables.names import REFERENCES
-from selftrain.runs.lines import MAJORITY
 
 Metric = Literal["accuracy", "macro_f1", "f1"]
 METRICS: dict[Metric, str] = {"accuracy": "accuracy", "macro_f1": "macro F1", "f1": "F1"}

@@ -8,13 +8,13 @@ from itertools import pairwise
 from statistics import fmean
 
 from selftrain.errors import DataError
+from selftrain.experiments.closing import MISSING
 from selftrain.experiments.results import Result, Shots
+from selftrain.experiments.stats import holm, sign_flip
 from selftrain.experiments.tables.board import Board, numbers
 from selftrain.experiments.tables.choice import Choice
 from selftrain.experiments.tables.names import MODULES, REFERENCES, reading, shown
 from selftrain.experiments.tables.sheet import Sheet
-from selftrain.runs.lines import MISSING
-from selftrain.training.metrics import holm, sign_flip
 
 FEWEST = 6  # pairs: with 5 that all agree, p is 2/32, and no test can say more
 RIVALS = {

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from selftrain.data.files import records
 from selftrain.errors import DataError
+from selftrain.experiments.closing import MISSING
 from selftrain.experiments.published import figures
 from selftrain.experiments.tables.board import in_order
 from selftrain.experiments.tables.sheet import Cells, Sheet
 from selftrain.experiments.tasksets import find
-from selftrain.runs.lines import MISSING
 
 PARTS = ("train", "test")
 TEXTS = ("text", "text_a", "text_b")

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
+from selftrain.experiments.closing import MAJORITY
 from selftrain.experiments.results import Shots
-from selftrain.runs.lines import MAJORITY
 
 REFERENCES = {
     MAJORITY: "majority class",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from selftrain.data import task
 from selftrain.errors import ConfigError
 from selftrain.experiments import published
+from selftrain.experiments.closing import MAJORITY, MISSING
 from selftrain.experiments.results import Result
 from selftrain.experiments.tables.board import (
     Board,
@@ -21,7 +22,6 @@ from selftrain.experiments.tables.choice import Choice, choose
 from selftrain.experiments.tables.names import UPET, shown
 from selftrain.experiments.tables.remarks import remarks
 from selftrain.experiments.tables.sheet import Cells, Sheet
-from selftrain.runs.lines import MAJORITY, MISSING
 
 AGNEWS = "agnews"
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from selftrain.errors import DataError, first_problem
+from selftrain.experiments.closing import MISSING
 from selftrain.experiments.published import figures
 from selftrain.experiments.tables.sheet import Cells, Sheet
-from selftrain.runs.lines import MISSING
 
 HINT = "--sweep FILE, as selftrain sweep reports it"
 LARGEST = 16 * 2**20  # bytes of a sweep's report

@@ -11,8 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from selftrain.data.files import harmless
-from selftrain.untrusted import printable
+from selftrain.escape import harmless, printable
 
 Cells = tuple[str, ...]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from selftrain.experiments.closing import MISSING
 from selftrain.experiments.results import Result
 from selftrain.experiments.tables.board import Board, boards, possible, seconds, setting, tunable
 from selftrain.experiments.tables.choice import Choice, choose, with_shots
 from selftrain.experiments.tables.names import REFERENCES, reading, shown, variant
 from selftrain.experiments.tables.remarks import NOISY, remarks
 from selftrain.experiments.tables.sheet import Sheet
-from selftrain.runs.lines import MISSING
 
 
 def speed(results: Sequence[Result], choice: Choice) -> list[Sheet]:

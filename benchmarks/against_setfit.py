@@ -31,7 +31,7 @@ from cuts import SEEDS, SHOTS
 from start import warm
 
 from selftrain.data import task as tasks
-from selftrain.data.rows import Labeled, Split
+from selftrain.data.rows import Labelled, Split
 from selftrain.data.task import Task
 from selftrain.experiments import results
 from selftrain.experiments.results import Result
@@ -66,7 +66,7 @@ def main() -> None:
             if cell is None or (BESIDE, name, seed, options.threads) in done:
                 continue
             held = cut.test(cell.rows)
-            spent, accuracy = setfit(options, task, cut.split(SHOTS, seed).labeled, held, seed)
+            spent, accuracy = setfit(options, task, cut.split(SHOTS, seed).labelled, held, seed)
             line = {
                 "kind": BESIDE,
                 "task": name,
@@ -109,7 +109,7 @@ def ours(options: argparse.Namespace) -> dict[tuple[str, int], Result]:
 
 def seconds_of_rounds(task: Task, split: Split, on: Machine) -> list[float]:
     """When the teacher and each round of a whole run are saved; none is left out as converged."""
-    warm(task, split.labeled, load("minilm"), on)
+    warm(task, split.labelled, load("minilm"), on)
     method, backbone = replace(recipe(METHOD), converged=0), load("minilm")
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place, "run")
@@ -144,8 +144,8 @@ def beside(cell: Result, ends: Sequence[float], accuracy: float) -> lines.Line:
 def setfit(
     options: argparse.Namespace,
     task: Task,
-    labelled: Sequence[Labeled],
-    held: Sequence[Labeled],
+    labelled: Sequence[Labelled],
+    held: Sequence[Labelled],
     seed: int,
 ) -> tuple[float, float]:
     """Its seconds of training, and its accuracy."""

@@ -86,15 +86,15 @@ def compared(cells: list[Result]) -> Iterator[tuple[str, list[float]]]:
     """Each comparison by name, and its gains."""
     for backbone in sorted({cell.backbone for cell in cells}):
         by_reading = {
-            reads: {
+            reader: {
                 (cell.task, cell.seed): cell
                 for cell in cells
                 if (cell.method, cell.backbone) == (method, backbone)
             }
-            for reads, method in UPET.items()
+            for reader, method in UPET.items()
         }
-        for reads, mine in by_reading.items():
-            what = f"{reads} on `{backbone}`"
+        for reader, mine in by_reading.items():
+            what = f"{reader} on `{backbone}`"
             yield f"{what}: the kept round, over the teacher", ends(mine.values(), TEACHER)
             for before, after in ((0, 1), (1, 2), (2, 3)):
                 name = f"round {before}" if before else "the teacher"

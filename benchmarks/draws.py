@@ -22,7 +22,7 @@ from cuts import SEEDS, SHOTS
 from start import student_of
 
 from selftrain.data import task as tasks
-from selftrain.data.rows import Labeled
+from selftrain.data.rows import Labelled
 from selftrain.experiments.shared import Shared, read_votes
 from selftrain.experiments.stats import spread
 from selftrain.experiments.tasksets import Taskset
@@ -69,7 +69,7 @@ def main() -> None:
                 choice: recipe(f"{method.name}-{choice}").select(
                     iter([(pool, votes)]),
                     task.labels,
-                    split.labeled,
+                    split.labelled,
                     pool=len(pool),
                     number=1,
                     seed=seed,
@@ -87,7 +87,7 @@ def main() -> None:
     show(options.out)
 
 
-def right(rows: Sequence[Labeled], truth: Mapping[str, str]) -> float:
+def right(rows: Sequence[Labelled], truth: Mapping[str, str]) -> float:
     """The share of rows whose pseudo label is right."""
     return fmean(row.label == truth[row.example.uid] for row in rows)
 

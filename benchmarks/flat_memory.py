@@ -83,7 +83,7 @@ def go(path: Path, place: Path) -> Iterator[tuple[str, float]]:
 
     import tiny
     from selftrain.data.read import read_unlabelled
-    from selftrain.data.rows import Labeled, Notes, examples
+    from selftrain.data.rows import Labelled, Notes, examples
     from selftrain.data.split import make_split
     from selftrain.data.task import Task
     from selftrain.method.selection import Selection
@@ -105,7 +105,7 @@ def go(path: Path, place: Path) -> Iterator[tuple[str, float]]:
 
     labels = ("bad", "good")
     gold = [
-        Labeled(example, label)
+        Labelled(example, label)
         for label, word in zip(labels, ("terrible", "great"), strict=True)
         for example in examples([f"the {word} one : {n}" for n in range(4)])
     ]
@@ -114,8 +114,8 @@ def go(path: Path, place: Path) -> Iterator[tuple[str, float]]:
 
     method = Method(
         "flat",
-        Tune(changes=Full(), steps=10, batch=8, head_rate=3e-2),
-        (Tune(changes=Adapter(width=4, layers=1), steps=2, batch=8),),
+        Tune(tuning=Full(), steps=10, batch_size=8, head_learning_rate=3e-2),
+        (Tune(tuning=Adapter(width=4, layers=1), steps=2, batch_size=8),),
         rounds=1,
         pool="all",
         passes=PASSES,
@@ -125,7 +125,7 @@ def go(path: Path, place: Path) -> Iterator[tuple[str, float]]:
     given = {"backbone": backbone, "seed": 12, "on": on}
     for round_ in train(place / "run", Task("flat", labels), split, method, **given):
         yield f"round {round_.number}", peak()
-    assert len(round_.lesson.audit) == len(split.unlabeled)
+    assert len(round_.lesson.audit) == len(split.unlabelled)
     with Run.start(place / "run", read_manifest(place / "run")) as run:
         again = run.done(backbone)[1].lesson.audit
     assert sum(line.role == "easy" for line in again) == round_.figures["picked"]

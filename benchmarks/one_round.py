@@ -23,7 +23,7 @@ from cuts import SHOTS
 from start import student_of, taught
 
 from selftrain.data import task as tasks
-from selftrain.data.rows import Judged, Labeled, Split
+from selftrain.data.rows import AuditLine, Labelled, Split
 from selftrain.experiments import demo
 from selftrain.experiments.closing import MISSING
 from selftrain.experiments.tasksets import Taskset
@@ -56,22 +56,22 @@ def variants(method: Method) -> dict[str, Method]:
     half = select(shares=(0.5,))
     return {
         PRESET: method,
-        **{f"top {k}": student(changes=Adapter(width=64, layers=k)) for k in (1, 2, 3)},
+        **{f"top {k}": student(tuning=Adapter(width=64, layers=k)) for k in (1, 2, 3)},
         **{
-            f"top {k}, {steps} steps": student(changes=Adapter(width=64, layers=k), steps=steps)
+            f"top {k}, {steps} steps": student(tuning=Adapter(width=64, layers=k), steps=steps)
             for k in (1, 2, 3)
             for steps in (160, 320)
         },
-        "top 2, fast": student(changes=Adapter(width=64, layers=2), rate=3e-3),
-        "top 3, fast": student(changes=Adapter(width=64, layers=3), rate=3e-3),
-        "top 2, wide": student(changes=Adapter(width=256, layers=2)),
+        "top 2, fast": student(tuning=Adapter(width=64, layers=2), learning_rate=3e-3),
+        "top 3, fast": student(tuning=Adapter(width=64, layers=3), learning_rate=3e-3),
+        "top 2, wide": student(tuning=Adapter(width=256, layers=2)),
         "half": half,
         "no contrast": student(contrast=None),
         "contrast 0.1": student(contrast=EasyHard(0.1, 2, 0.1)),
         "half, soft": replace(half, student=(replace(method.student[0], loss=Soft()),)),
         "half, sampled": select(shares=(0.5,), how="sample"),
-        "random head": student(head_start="random", head_rate=5e-3),
-        "no gold": student(gold=0.0),
+        "random head": student(head_start="random", head_learning_rate=5e-3),
+        "no gold": student(gold_share=0.0),
     }
 
 
@@ -80,27 +80,27 @@ def main() -> None:
     on = Machine(threads=options.threads)
     on.accelerator()
     method, backbone = student_of(options.student)
-    passes_in = str(method.passes_in or "all")
+    dropout_layers = str(method.dropout_layers or "all")
     done = lines.measured(options.out, *KEY)
     for task, seed, split, design, truth in splits(options):
         place = {
             "task": task.name,
             "student": options.student,
             "seed": seed,
-            "passes in": passes_in,
+            "passes in": dropout_layers,
         }
         wanted = [name for name in options.variant if (*place.values(), name) not in done]
         if not wanted:
             continue
         teacher = taught(task, split, method, backbone=backbone, seed=seed, on=on)
         pool = drawn(split, method, 1, seed)
-        wavering = narrowed(teacher, method.passes_in)
+        wavering = narrowed(teacher, method.dropout_layers)
         votes = list(annotate(wavering, pool, method.passes, seed=child(seed, "votes", 1), on=on))
         before = evaluate(teacher, design)["accuracy"]
         for name in wanted:
             chosen = replace(variants(method)[name], rounds=1)
             lesson = chosen.select(
-                iter(votes), task.labels, split.labeled, pool=len(pool), number=1, seed=seed
+                iter(votes), task.labels, split.labelled, pool=len(pool), number=1, seed=seed
             )
             started = time.perf_counter()
             own = child(seed, "student", 1)
@@ -136,7 +136,7 @@ def arguments() -> argparse.Namespace:
 
 def splits(
     options: argparse.Namespace,
-) -> Iterator[tuple[tasks.Task, int, Split, Sequence[Labeled], dict[str, str]]]:
+) -> Iterator[tuple[tasks.Task, int, Split, Sequence[Labelled], dict[str, str]]]:
     """Task, seed, what a run may see, design rows, and the pool's gold labels for the audit."""
     if options.data is None:
         task, rows = demo.rows_of("movies")
@@ -153,7 +153,7 @@ def splits(
             yield task, seed, cut.split(SHOTS, seed), cut.design, truth
 
 
-def right(audit: Iterable[Judged], truth: dict[str, str]) -> dict[str, float]:
+def right(audit: Iterable[AuditLine], truth: dict[str, str]) -> dict[str, float]:
     """The share of pseudo labels that are right: of all rows, and by what became of them."""
     found = {"all": list(audit)}
     for line in audit:

@@ -49,7 +49,9 @@ def main() -> None:
     options = parser.parse_args()
     on, rows = Machine(device="cpu", threads=1), texts()
     torch.set_num_threads(1)
-    model = build(tasks.find("sst2"), load("minilm-mlm"), Adapter(width=64), reads="prompt", seed=1)
+    model = build(
+        tasks.find("sst2"), load("minilm-mlm"), Adapter(width=64), reader="prompt", seed=1
+    )
     narrow = narrowed(model, "last")
     jobs: dict[str, Callable[[], object]] = {
         "plain pass": lambda: model.probabilities(rows),

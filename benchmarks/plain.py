@@ -29,6 +29,7 @@ from selftrain.model import tokens as reading
 from selftrain.model.backbone import Backbone
 from selftrain.model.batches import Batch, Row, collate
 from selftrain.model.classifier import Classifier
+from selftrain.model.heads import Output
 from selftrain.seeds import child
 from selftrain.training.fit import groups, slope, start_head
 from selftrain.training.loop import drawn, fresh
@@ -65,14 +66,14 @@ def self_train(
     """Teacher, votes, lesson, student, and round again; ``longest`` pads every row to that."""
     with torchs_own_dropout(), tokenising_anew():
         teacher = fresh(task, method.teacher, backbone, child(seed, "teacher"))
-        fit(teacher, Lesson(gold=split.labeled), method.teacher, seed, longest)
+        fit(teacher, Lesson(gold=split.labelled), method.teacher, seed, longest)
         for number in range(1, method.rounds + 1):
             pool = drawn(split, method, number, seed)
             votes = annotate(teacher, pool, method.passes, longest)
             lesson = method.select(
                 iter([(pool, votes)]),
                 task.labels,
-                split.labeled,
+                split.labelled,
                 pool=len(pool),
                 number=number,
                 seed=seed,
@@ -117,7 +118,7 @@ def fit(model: Classifier, lesson: Lesson, how: Tune, seed: int, longest: int | 
     plan = steps_of(table, how, Random(seed))
     assert how.steps is not None, "plain counts steps, not epochs"
     optimizer = torch.optim.AdamW(
-        groups(model, how), betas=(0.9, 0.98), weight_decay=how.decay, fused=True
+        groups(model, how), betas=(0.9, 0.98), weight_decay=how.weight_decay, fused=True
     )
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, slope(how.steps, how.warmup))
     torch.manual_seed(seed)
@@ -126,7 +127,7 @@ def fit(model: Classifier, lesson: Lesson, how: Tune, seed: int, longest: int | 
         loss = step_loss(model, table, examples, next(plan), how, longest)
         optimizer.zero_grad()
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.trainable().values(), how.clip)
+        torch.nn.utils.clip_grad_norm_(model.trainable().values(), how.max_grad_norm)
         optimizer.step()
         schedule.step()
     model.eval()
@@ -140,7 +141,7 @@ def step_loss(
     how: Tune,
     longest: int | None,
 ) -> Tensor:
-    def read(places: Sequence[int]) -> classifiers.Output:
+    def read(places: Sequence[int]) -> Output:
         rows = model.encode([examples[step.rows[place]] for place in places])
         return model(padded(rows, model.pad, longest))
 

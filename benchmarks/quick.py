@@ -24,7 +24,7 @@ import plain
 import torch
 from one_row import last_layer_of
 
-from selftrain.data.rows import Example, Labeled, Lesson, examples
+from selftrain.data.rows import Example, Labelled, Lesson, examples
 from selftrain.data.task import Task, find
 from selftrain.method.recipes import LAPTOP
 from selftrain.model.backbone import Backbone, load
@@ -93,22 +93,22 @@ def start_up() -> float:
 
 def student(backbone: Backbone, rows: list[Example], layers: Layers) -> float:
     """Four epochs; the trunk's own pass is counted, because each fit plans anew."""
-    every = [Labeled(row, TASK.labels[i % 2]) for i, row in enumerate(rows)]
+    every = [Labelled(row, TASK.labels[i % 2]) for i, row in enumerate(rows)]
     lesson = Lesson(tuple(every[:16]), tuple(every[16:72]), tuple(every[72:]))
     how = replace(LAPTOP.student[0], steps=None, epochs=4)
 
     def trained(changes: AnyTuning) -> None:
-        model = build(TASK, backbone, changes, reads="head", seed=1)
+        model = build(TASK, backbone, changes, reader="head", seed=1)
         if model.trunk is not None and model.trunk.memory is not None:
             model.trunk.memory.plan(model.encode(rows), backbone.width, limit=10**9)
-        fit(model, lesson, replace(how, changes=changes), seed=1, on=ON)
+        fit(model, lesson, replace(how, tuning=changes), seed=1, on=ON)
 
     adapter = Adapter(width=64, layers=layers)
     return times(lambda: trained(Full()), lambda: trained(adapter), repeat=2)
 
 
 def passes(backbone: Backbone, rows: list[Example]) -> float:
-    teacher = build(TASK, backbone, Full(), reads="head", seed=1)
+    teacher = build(TASK, backbone, Full(), reader="head", seed=1)
     narrow = narrowed(teacher, "last")
 
     def votes(model: Classifier) -> None:
@@ -118,7 +118,7 @@ def passes(backbone: Backbone, rows: list[Example]) -> float:
 
 
 def one_position(_backbone: Backbone, rows: list[Example]) -> float:
-    model = build(find("sst2"), load("minilm-mlm"), Adapter(width=64), reads="prompt", seed=1)
+    model = build(find("sst2"), load("minilm-mlm"), Adapter(width=64), reader="prompt", seed=1)
     narrow = narrowed(model, "last")
 
     def votes(position: str) -> None:
@@ -130,16 +130,16 @@ def one_position(_backbone: Backbone, rows: list[Example]) -> float:
 
 @torch.no_grad()
 def dropping(backbone: Backbone, rows: list[Example]) -> float:
-    ours = build(TASK, backbone, Full(), reads="head", seed=1).train()
+    ours = build(TASK, backbone, Full(), reader="head", seed=1).train()
     with plain.torchs_own_dropout():
-        torchs = build(TASK, backbone, Full(), reads="head", seed=1).train()
+        torchs = build(TASK, backbone, Full(), reader="head", seed=1).train()
     batches, _ = grouped(ours.encode(rows), ours.pad, ours.offset.device)
     return times(lambda: list(map(torchs, batches)), lambda: list(map(ours, batches)))
 
 
 @torch.no_grad()
 def padding(backbone: Backbone, rows: list[Example]) -> float:
-    model = build(TASK, backbone, Full(), reads="head", seed=1)
+    model = build(TASK, backbone, Full(), reader="head", seed=1)
     tokens = model.encode(rows)
     alike, _ = grouped(tokens, model.pad, model.device)
     mixed = [collate(tokens[i : i + 32], model.pad) for i in range(0, len(tokens), 32)]

@@ -22,7 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.semi_supervised import SelfTrainingClassifier
 
 from selftrain.data import task as tasks
-from selftrain.data.rows import Example, Labeled, Split
+from selftrain.data.rows import Example, Labelled, Split
 from selftrain.data.task import Task
 from selftrain.experiments.stats import spread
 from selftrain.experiments.tasksets import Taskset
@@ -67,7 +67,7 @@ def main() -> None:
 
 def reader(task: Task) -> Classifier:
     """The frozen encoder; a new one has read no text, so that tokenising is timed."""
-    return build(task, load("minilm"), Adapter(width=1), reads="head", seed=0)
+    return build(task, load("minilm"), Adapter(width=1), reader="head", seed=0)
 
 
 def vectors(model: Classifier, examples: Sequence[Example]) -> np.ndarray:
@@ -75,13 +75,13 @@ def vectors(model: Classifier, examples: Sequence[Example]) -> np.ndarray:
 
 
 def fitted(
-    task: Task, split: Split, seed: int, asked: np.ndarray, held: Sequence[Labeled]
+    task: Task, split: Split, seed: int, asked: np.ndarray, held: Sequence[Labelled]
 ) -> lines.Line:
     """Accuracy and seconds of both; those of the second include the first, which it begins with."""
     model = reader(task)
-    labels, answers = (np.array([row.label for row in rows]) for rows in (split.labeled, held))
+    labels, answers = (np.array([row.label for row in rows]) for rows in (split.labelled, held))
     started = time.perf_counter()
-    known = vectors(model, [row.example for row in split.labeled])
+    known = vectors(model, [row.example for row in split.labelled])
     alone = LogisticRegression(max_iter=1000).fit(known, labels)
     first = time.perf_counter() - started
     pool = vectors(model, drawn(split, LAPTOP, 1, seed))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from selftrain.data.rows import Labeled, Lesson, Split
+from selftrain.data.rows import Labelled, Lesson, Split
 from selftrain.data.task import Task
 from selftrain.method.recipes import LAPTOP, recipe
 from selftrain.method.spec import Method
@@ -17,7 +17,7 @@ from selftrain.training.loop import fresh
 from selftrain.training.machine import Machine
 
 
-def warm(task: Task, gold: Sequence[Labeled], backbone: Backbone, on: Machine) -> None:
+def warm(task: Task, gold: Sequence[Labelled], backbone: Backbone, on: Machine) -> None:
     """Two steps of a teacher and of a student, thrown away, and a pass without dropout.
 
     Whatever is loaded or started at the first use (accelerate, scikit-learn, threads) is then
@@ -30,8 +30,8 @@ def warm(task: Task, gold: Sequence[Labeled], backbone: Backbone, on: Machine) -
 
 def student_of(name: str) -> tuple[Method, Backbone]:
     """What `head@minilm` or `prompt@minilm-mlm` means: UPET's method, and the backbone."""
-    reads, _, backbone = name.partition("@")
-    return recipe(f"upet-{reads}-adapter"), load(backbone)
+    reader, _, backbone = name.partition("@")
+    return recipe(f"upet-{reader}-adapter"), load(backbone)
 
 
 def taught(

@@ -79,7 +79,7 @@ def main() -> None:
 
 def lesson_of(cut: Taskset) -> Lesson:
     """Rows of the pool with their gold labels, as if they had been selected."""
-    gold = cut.split(SHOTS, 12).labeled
+    gold = cut.split(SHOTS, 12).labelled
     few = {row.example.uid for row in gold}
     rest = [row for row in cut.rows if row.example.uid not in few][: EASY + HARD]
     return Lesson(gold=gold, easy=tuple(rest[:EASY]), hard=tuple(rest[EASY:]))
@@ -88,9 +88,13 @@ def lesson_of(cut: Taskset) -> Lesson:
 def trained(task: Task, lesson: Lesson, changes: AnyTuning, on: Machine) -> tuple[float, float]:
     """Seconds of the trunk's pass, and of the training with it."""
     backbone = load("minilm")  # of its own: nothing is remembered from another system
-    model = build(task, backbone, changes, reads="head", seed=1)
-    rate = LAPTOP.teacher.rate if isinstance(changes, Full) else LAPTOP.student[0].rate
-    how = replace(LAPTOP.student[0], steps=None, epochs=EPOCHS, changes=changes, rate=rate)
+    model = build(task, backbone, changes, reader="head", seed=1)
+    rate = (
+        LAPTOP.teacher.learning_rate
+        if isinstance(changes, Full)
+        else LAPTOP.student[0].learning_rate
+    )
+    how = replace(LAPTOP.student[0], steps=None, epochs=EPOCHS, tuning=changes, learning_rate=rate)
     started = time.perf_counter()
     trunk = remembered(model, lesson)
     fit(model, lesson, how, seed=1, on=on)

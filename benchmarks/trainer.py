@@ -31,7 +31,7 @@ from transformers import (
 )
 
 from selftrain.data import task as tasks
-from selftrain.data.rows import Labeled, Lesson
+from selftrain.data.rows import Labelled, Lesson
 from selftrain.data.task import Task
 from selftrain.experiments.tasksets import Taskset
 from selftrain.method.recipes import LAPTOP
@@ -45,7 +45,7 @@ from selftrain.training.machine import Machine
 HOW = replace(LAPTOP.teacher, head_start="random")
 SCORE = "accuracy on design rows"
 KEY = ("task", "turn", "threads")
-Rows = Sequence[Labeled]
+Rows = Sequence[Labelled]
 
 
 def main() -> None:
@@ -65,7 +65,7 @@ def main() -> None:
             continue
         task = tasks.find(name)
         cut = Taskset.read(options.data, task)
-        gold = cut.split(SHOTS, 12).labeled
+        gold = cut.split(SHOTS, 12).labelled
         for system in SYSTEMS.values():  # both warm
             system(task, gold, (), replace(HOW, steps=2), seed=0, on=on)
         for turn in turns:
@@ -115,12 +115,12 @@ def theirs(
         arguments = TrainingArguments(
             output_dir=place,
             max_steps=how.steps,
-            per_device_train_batch_size=how.batch,
+            per_device_train_batch_size=how.batch_size,
             per_device_eval_batch_size=32,
-            learning_rate=how.rate,
-            weight_decay=how.decay,
+            learning_rate=how.learning_rate,
+            weight_decay=how.weight_decay,
             warmup_steps=round(how.warmup * how.steps),
-            max_grad_norm=how.clip,
+            max_grad_norm=how.max_grad_norm,
             adam_beta2=0.98,
             seed=seed,
             use_cpu=on.accelerator().device.type == "cpu",

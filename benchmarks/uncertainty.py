@@ -88,7 +88,7 @@ def main() -> None:
             for passes, layers in choices:
                 cost, chunks = asked(teacher, pool, passes, layers, seed=seed, on=on)
                 lesson = method.select(
-                    iter(chunks), task.labels, split.labeled, pool=len(pool), number=1, seed=seed
+                    iter(chunks), task.labels, split.labelled, pool=len(pool), number=1, seed=seed
                 )
                 line = {
                     **place,

@@ -70,7 +70,7 @@ def main() -> None:
             if (name, system, turn, options.scale, lines.threads()) not in done
         ]
         if turns:
-            warm(task, split.labeled, load("minilm"), on)
+            warm(task, split.labelled, load("minilm"), on)
         for turn, system in turns:
             backbone = load("minilm")  # of its own: nothing is remembered from another system
             started = time.perf_counter()
@@ -108,7 +108,7 @@ def scaled(scale: int) -> Method:
 def systems_of(task: Task, split: Split, method: Method, on: Machine) -> dict[str, Fit]:
     """Who is timed, by name."""
     first = method.student[0]
-    student = replace(first, changes=replace(first.changes, layers=3))
+    student = replace(first, tuning=replace(first.tuning, layers=3))
     top_3 = replace(method, student=(student,))
     plainly = partial(plain.self_train, task, split, method, seed=SEED)
     return {

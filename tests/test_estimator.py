@@ -267,7 +267,7 @@ def test_a_prompt_takes_a_template_and_a_word_for_each_label(make: Make) -> None
     prompted = {"method": "upet-prompt-adapter", "template": "{text} It was {mask} ."}
     numbers = [int(label == "good") for label in LABELS]
     model = make(**prompted, words={0: "terrible", 1: "great"}, rounds=0)
-    assert model.fit(TEXTS, numbers, unlabelled=POOL).model_.card.reads == "prompt"
+    assert model.fit(TEXTS, numbers, unlabelled=POOL).model_.card.reader == "prompt"
     with pytest.raises(ConfigError, match="class `1` has no label word"):
         make(**prompted, words={0: "terrible"}).fit(TEXTS, numbers, unlabelled=POOL)
 

@@ -38,9 +38,9 @@ method.pool = 24
 method.passes = 3
 method.converged = 0
 method.teacher.steps = 6
-method.teacher.batch = 4
+method.teacher.batch_size = 4
 method.student.steps = 6
-method.student.batch = 4
+method.student.batch_size = 4
 """
 PROMPT = """\
 task.template = "{text} It was {mask} ."
@@ -56,18 +56,18 @@ TINY: dict[str, Kind] = {
     **{f"head-{tuning}": ("bert", f"upet-head-{tuning}", "") for tuning in STUDENTS},
     **{f"prompt-{tuning}": ("bert", f"upet-prompt-{tuning}", PROMPT) for tuning in STUDENTS},
     **{
-        f"head-{kind}": ("bert", "upet-head-adapter", f'method.student.changes.kind = "{kind}"\n')
+        f"head-{kind}": ("bert", "upet-head-adapter", f'method.student.tuning.kind = "{kind}"\n')
         for kind in ("bitfit", "lora", "ia3", "full")
     },
     "ust": ("bert", "ust", ""),
     "cest": ("bert", "cest", ""),
     "list": ("bert", "list", PROMPT),
     "self-training": ("bert", "prompt-st", PROMPT),
-    "tapt": ("bert", "tapt-head-ft", "method.rounds = 0\nmethod.adapt.steps = 6\n"),
+    "tapt": ("bert", "tapt-head-ft", "method.rounds = 0\nmethod.tapt.steps = 6\n"),
     "frozen-layers": (
         "bert",
         "upet-head-adapter",
-        "method.student.changes.layers = 1\nmethod.passes_in = 2\n",
+        "method.student.tuning.layers = 1\nmethod.dropout_layers = 2\n",
     ),
     "resumed": ("bert", "upet-head-adapter", ""),
     "streamed": ("bert", "upet-head-adapter", 'method.pool = "all"\n'),

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from selftrain.data.rows import Example, Labeled, Lesson, Split
+    from selftrain.data.rows import Example, Labelled, Lesson, Split
     from selftrain.data.task import Task
     from selftrain.errors import SelftrainError
     from selftrain.estimator import SelfTrainingClassifier
@@ -24,7 +24,7 @@ __version__ = version("selftrain")
 
 _HOMES = {
     "Example": "data.rows",
-    "Labeled": "data.rows",
+    "Labelled": "data.rows",
     "Lesson": "data.rows",
     "Method": "method.spec",
     "Round": "training.loop",
@@ -41,7 +41,7 @@ _HOMES = {
 
 __all__ = [
     "Example",
-    "Labeled",
+    "Labelled",
     "Lesson",
     "Method",
     "Round",

@@ -23,7 +23,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from selftrain.data.columns import name_of
-from selftrain.data.rows import Example, Labeled, Notes, Split, is_empty, uid_of
+from selftrain.data.rows import Example, Labelled, Notes, Split, is_empty, uid_of
 from selftrain.data.split import make_split
 from selftrain.disk import plain_file, refusals, replacing
 from selftrain.errors import DataError, ModelError, RunError
@@ -104,18 +104,18 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         from selftrain.runs.lines import line_of
         from selftrain.training.loop import kept, self_train
         from selftrain.training.machine import Machine
-        from selftrain.training.preflight import rehearse
+        from selftrain.training.preflight import preflight
 
         self._validate_params()
         labels = list(y)
         classes = classes_of(labels)
         notes = Notes()
         split = split_of(examples_of(X), labels, examples_of(unlabelled), notes)
-        task = self._task(classes, pair=split.labeled[0].example.pair is not None)
+        task = self._task(classes, pair=split.labelled[0].example.pair is not None)
         method = self._method()
         backbone = load(self.backbone or backbone_for(method))
         counted = [f"{what}: {count}" for what, count in notes]
-        for note in (*counted, *rehearse(task, split, method, backbone, seed=self.seed)):
+        for note in (*counted, *preflight(task, split, method, backbone, seed=self.seed)):
             warnings.warn(note, stacklevel=2)
         on = Machine(device=self.device, threads=self.threads, note=self._say)
         rounds: list[Round] = []
@@ -223,7 +223,7 @@ def split_of(
         elif is_empty(example):
             raise DataError(f"text {number} is empty, and labelled {label!r}", "leave it out")
         else:
-            gold.append(Labeled(example, name_of(label)))
+            gold.append(Labelled(example, name_of(label)))
     if not (pool or more):
         raise DataError(
             "there are no unlabelled texts to learn from",

@@ -174,9 +174,11 @@ METHODS = {
     "an infinite tau": Case(FIT, "tau is inf", config="method.student.loss.tau = inf"),
     "lambda": Case(FIT, "lambda", config="method.student.contrast.weight = -1"),
     "an infinite lambda": Case(FIT, "is inf", config="method.student.contrast.weight = inf"),
-    "a rate that is no number": Case(FIT, "rate is nan", config="method.teacher.rate = nan"),
+    "a rate that is no number": Case(
+        FIT, "rate is nan", config="method.teacher.learning_rate = nan"
+    ),
     "a teacher that breaks": Case(
-        FIT, "the loss is", config="method.teacher.rate = 1e37", hint="try a lower rate"
+        FIT, "the loss is", config="method.teacher.learning_rate = 1e37", hint="try a lower rate"
     ),
     "temperature": Case(FIT, "temperature", config="method.student.contrast.temperature = 0"),
     "N_n": Case(FIT, "N_n", config="method.student.contrast.negatives = 0"),

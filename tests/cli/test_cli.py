@@ -476,7 +476,7 @@ def test_shots_are_drawn_by_the_seed_of_the_config_too(folder: Path) -> None:
     def drawn(**settings: Any) -> set[str]:
         files = Files(Path("labelled.csv"), Path("pool.csv"))
         split, _ = files.read(Config(shots=2, **settings), Notes())
-        return {row.example.text for row in split.labeled}
+        return {row.example.text for row in split.labelled}
 
     by_seed = {seed: drawn(seed=seed) for seed in range(5)}
     assert len(set(map(frozenset, by_seed.values()))) > 1

@@ -19,7 +19,7 @@ from command import Said
 from drawn import texts_of
 from selftrain import cli
 from selftrain.cli.figures import figure
-from selftrain.data.rows import Labeled
+from selftrain.data.rows import Labelled
 from selftrain.experiments import results
 from selftrain.runs.read import history
 from selftrain.runs.train import train
@@ -111,7 +111,7 @@ def run(tmp_path, tiny_folder, tiny_backbone) -> Path:
     return tmp_path / "run"
 
 
-def write_rows(path: Path, rows: list[Labeled]) -> Path:
+def write_rows(path: Path, rows: list[Labelled]) -> Path:
     lines = [json.dumps({"sentence": row.example.text, "mood": row.label}) for row in rows]
     path.write_text("\n".join(lines) + "\n", "utf-8")
     return path

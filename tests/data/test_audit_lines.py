@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from selftrain.data import audit_lines as audit
 from selftrain.data.audit_lines import Draft
-from selftrain.data.rows import Judged
+from selftrain.data.rows import AuditLine
 from selftrain.errors import RunError
 
 numbers = st.floats(allow_nan=False)
 LINES = st.builds(
-    Judged,
+    AuditLine,
     uid=st.text(st.characters(), max_size=5),  # half a character and NUL too
     label=st.sampled_from(["good", "naïve – ½", ""]),
     confidence=numbers,
@@ -26,7 +26,7 @@ LINES = st.builds(
     weight=numbers,
     role=st.just("left"),
 )
-THIRTY = [Judged(f"uid-{29 - n:02}", "good", n / 7, n / 3, -n, "left") for n in range(30)]
+THIRTY = [AuditLine(f"uid-{29 - n:02}", "good", n / 7, n / 3, -n, "left") for n in range(30)]
 ROLES = {"uid-03": "easy", "uid-29": "hard"}
 
 
@@ -41,14 +41,14 @@ def open_files() -> int:
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
-def drafted(lines: list[Judged], folder: Path | None = None) -> Draft:
+def drafted(lines: list[AuditLine], folder: Path | None = None) -> Draft:
     draft = Draft(folder)
     for line in lines:
         draft.add(line)
     return draft
 
 
-def with_roles(lines: list[Judged]) -> list[Judged]:
+def with_roles(lines: list[AuditLine]) -> list[AuditLine]:
     return [replace(line, role=ROLES.get(line.uid, "left")) for line in lines]
 
 

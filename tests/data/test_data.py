@@ -23,7 +23,7 @@ from selftrain.data import files
 from selftrain.data import pool as pool_room
 from selftrain.data.pool import Marks, mark_of, remove_overlap
 from selftrain.data.read import Columns, read_labelled, read_texts, read_unlabelled
-from selftrain.data.rows import Example, Labeled, Notes, examples, uid_of
+from selftrain.data.rows import Example, Labelled, Notes, examples, uid_of
 from selftrain.data.split import check_labels, make_split
 from selftrain.errors import DataError
 from selftrain.escape import harmless
@@ -31,11 +31,11 @@ from selftrain.escape import harmless
 ROWS = [("a fine film", "positive"), ("dull, very dull", "negative"), ("naïve – ½", "Sci/Tech")]
 
 
-def gold(*rows: tuple[str, str]) -> list[Labeled]:
-    return [Labeled(Example(uid_of(text), text), label) for text, label in rows]
+def gold(*rows: tuple[str, str]) -> list[Labelled]:
+    return [Labelled(Example(uid_of(text), text), label) for text, label in rows]
 
 
-def texts_of(rows: list[Labeled]) -> list[tuple[str, str]]:
+def texts_of(rows: list[Labelled]) -> list[tuple[str, str]]:
     return [(row.example.text, row.label) for row in rows]
 
 
@@ -147,7 +147,7 @@ def test_named_columns_win_over_usual_names():
     rows = [{"text": "no", "body": "yes", "more": "too", "label": "0", "mood": "good", "key": 7.0}]
     columns = Columns(text="body", pair="more", label="mood", id="key")
     assert read_labelled(rows, columns, notes=Notes()) == [
-        Labeled(Example("7", "yes", "too"), "good")
+        Labelled(Example("7", "yes", "too"), "good")
     ]
 
 
@@ -425,7 +425,7 @@ def test_long_texts_are_not_held_however_few_they_are(tmp_path, monkeypatch):
             as_csv([{"id": n, "text": letter * length} for n, letter in enumerate("abc")])
         )
         pool = read_unlabelled(path, notes=Notes())
-        assert pool.sifted == held
+        assert pool.in_memory == held
         assert [row.text for row in pool] == [letter * length for letter in "abc"]
         assert len(pool) == 3
 
@@ -539,9 +539,9 @@ def test_a_split_keeps_labelled_dev_and_pool_apart():
         gold(("fine", "pos"), ("bad", "neg")),
         notes=notes,
     )
-    assert texts_of(list(split.labeled)) == list(TWO)
+    assert texts_of(list(split.labelled)) == list(TWO)
     assert texts_of(list(split.dev)) == [("fine", "pos")]
-    assert [row.text for row in split.unlabeled] == ["so so"]
+    assert [row.text for row in split.unlabelled] == ["so so"]
     assert dict(notes) == {
         "duplicate labelled rows dropped": 1,
         "labelled texts inside dev removed": 1,
@@ -554,7 +554,7 @@ def test_numeric_labels_are_kept_as_strings_and_noted():
     split = make_split(
         gold(("a", "0"), ("b", "0"), ("c", "-1.5"), ("d", "-1.5")), examples(["e"]), notes=notes
     )
-    assert {row.label for row in split.labeled} == {"0", "-1.5"}
+    assert {row.label for row in split.labelled} == {"0", "-1.5"}
     assert dict(notes) == {"numeric labels kept as strings": 4}
 
 

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from selftrain.data.fewshot import fingerprint, sample
-from selftrain.data.rows import Example, Labeled, Notes, uid_of
+from selftrain.data.rows import Example, Labelled, Notes, uid_of
 from selftrain.errors import ConfigError
 
 
-def gold(text: str, label: str, uid: str | None = None) -> Labeled:
-    return Labeled(Example(uid or uid_of(text), text), label)
+def gold(text: str, label: str, uid: str | None = None) -> Labelled:
+    return Labelled(Example(uid or uid_of(text), text), label)
 
 
 MANY = [gold(f"text {n}", "abc"[n % 3]) for n in range(90)]
@@ -95,8 +95,8 @@ def test_a_fingerprint_sees_every_change():
         [gold("a", "y"), gold("b", "x")],
         [gold("a", "x", "id"), rows[1]],
         [row.example for row in rows],
-        [Labeled(Example(uid_of("a"), "edited"), "x"), rows[1]],
-        [Labeled(Example(uid_of("a"), "a", ""), "x"), rows[1]],
+        [Labelled(Example(uid_of("a"), "edited"), "x"), rows[1]],
+        [Labelled(Example(uid_of("a"), "a", ""), "x"), rows[1]],
         [],
     ]
     prints = {fingerprint(each) for each in (rows, *changed)}

@@ -117,7 +117,11 @@ def test_the_majority_class_is_that_of_the_scored_rows(small_bench, data):
 
 
 def test_a_cell_that_fails_is_passed_over_and_told_at_the_end(small_bench):
-    far = replace(METHOD, name="far", teacher=replace(METHOD.teacher, rate=1e30, head_rate=None))
+    far = replace(
+        METHOD,
+        name="far",
+        teacher=replace(METHOD.teacher, learning_rate=1e30, head_learning_rate=None),
+    )
     here = small_bench(seeds=(12,), references=(), methods={"far": far, "upet": METHOD})
     with pytest.raises(
         TrainingError, match="cells that failed: 1, the first far on sst2: the loss"
@@ -128,7 +132,7 @@ def test_a_cell_that_fails_is_passed_over_and_told_at_the_end(small_bench):
 
 def test_a_method_that_a_backbone_cannot_do_is_passed_over(small_bench, tiny_folder):
     """Here a family without biases: what comes after it in the grid is computed all the same."""
-    student = replace(STUDENT, changes=BitFit())
+    student = replace(STUDENT, tuning=BitFit())
     methods = {"bias": replace(METHOD, name="bias", student=(student,)), "ft": FT}
     here = small_bench(
         seeds=(12,), references=(), methods=methods, backbones=(str(tiny_folder("modernbert")),)
@@ -159,7 +163,7 @@ def test_a_class_with_fewer_rows_than_asked_for_is_told(small_bench):
 
 def test_a_student_that_breaks_off_is_no_quiet_copy_of_its_teacher(small_bench):
     """Its rate is absurd: the teacher's score stands, and the cell and its table say why."""
-    wild = replace(METHOD, rounds=2, student=(replace(STUDENT, rate=1e37),))
+    wild = replace(METHOD, rounds=2, student=(replace(STUDENT, learning_rate=1e37),))
     grid = {"methods": {"upet-head-adapter": wild, "head-ft": FT}, "references": ("majority",)}
     broken, plain = [
         cell for cell in small_bench(**grid, seeds=(12,)).run() if cell.method != "majority"
@@ -307,5 +311,5 @@ def test_the_rows_scored_are_the_same_for_every_seed(data):
     held = {row.example.uid for row in rows.design}
     for seed in (1, 2):
         split = rows.split(4, seed)
-        assert not held & {row.example.uid for row in split.labeled}
-        assert not held & {example.uid for example in split.unlabeled}
+        assert not held & {row.example.uid for row in split.labelled}
+        assert not held & {example.uid for example in split.unlabelled}

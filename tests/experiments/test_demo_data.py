@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from selftrain.data.pool import gist
-from selftrain.data.rows import Example, Labeled, uid_of
+from selftrain.data.pool import text_key
+from selftrain.data.rows import Example, Labelled, uid_of
 from selftrain.errors import DataError
 from selftrain.experiments import demo
 
@@ -76,7 +76,7 @@ def archive(tmp_path):
     return write_archive(tmp_path)
 
 
-def pairs(rows: list[Labeled]) -> set[tuple[str, str]]:
+def pairs(rows: list[Labelled]) -> set[tuple[str, str]]:
     return {(row.example.text, row.label) for row in rows}
 
 
@@ -230,17 +230,17 @@ def test_no_file_of_the_users_is_run_for_pip(tmp_path, monkeypatch):
 # ── cutting ──
 
 
-def rows(count: int) -> list[Labeled]:
+def rows(count: int) -> list[Labelled]:
     texts = [f"sentence number {n}" for n in range(count)]
-    return [Labeled(Example(uid_of(t), t), "ab"[n % 2]) for n, t in enumerate(texts)]
+    return [Labelled(Example(uid_of(t), t), "ab"[n % 2]) for n, t in enumerate(texts)]
 
 
 def test_the_four_parts_share_no_text():
-    made = [*rows(4400), *(Labeled(Example(uid_of(t), t), "a") for t in ("Sentence number 8!",))]
+    made = [*rows(4400), *(Labelled(Example(uid_of(t), t), "a") for t in ("Sentence number 8!",))]
     part = demo.cut(made, seed=12)
     sizes = [len(part.labelled), len(part.pool), len(part.design), len(part.test)]
     assert sizes == [32, 2368, 1000, 1000]
-    gists = [gist(row) for row in (*part.labelled, *part.pool, *part.design, *part.test)]
+    gists = [text_key(row) for row in (*part.labelled, *part.pool, *part.design, *part.test)]
     assert len(set(gists)) == 4400
 
 
@@ -254,12 +254,12 @@ def test_only_the_labelled_rows_follow_the_seed():
 def test_a_short_file_gives_a_quarter_to_design_and_to_test():
     part = demo.cut(rows(100), seed=12, shots=4)
     assert (len(part.design), len(part.test), len(part.labelled)) == (25, 25, 8)
-    assert len(part.split().labeled) == 8
+    assert len(part.split().labelled) == 8
 
 
 def test_a_text_with_two_labels_is_in_no_part():
     made = [
-        Labeled(Example(str(n), text), label)
+        Labelled(Example(str(n), text), label)
         for n, (text, label) in enumerate(
             [("Torn.", "a"), ("torn", "b"), ("👍", "a"), ("👎", "b"), ("x", "a"), ("X!", "a")]
         )

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from by_hand import GOLD
-from selftrain.data.rows import Example, Labeled
+from selftrain.data.rows import Example, Labelled
 from selftrain.errors import DataError
 from selftrain.experiments.figures import (
     chosen,
@@ -57,7 +57,7 @@ def test_few_rows_have_few_neighbours():
 
 
 def test_the_rows_drawn_do_not_depend_on_their_order():
-    rows = [Labeled(Example(f"uid-{n % 40}", f"text {n % 40}"), f"{n % 3}") for n in range(60)]
+    rows = [Labelled(Example(f"uid-{n % 40}", f"text {n % 40}"), f"{n % 3}") for n in range(60)]
     shuffled = Random(1).sample(rows, len(rows))
     assert chosen(shuffled, 20) == chosen(rows, 20)
     assert len(chosen(rows, 20)) == 20

@@ -104,5 +104,5 @@ def test_a_score_is_told_as_printed() -> None:
 def test_a_sweeps_key_is_known_by_the_end_of_its_path_only_at_a_dot() -> None:
     width = next(each for each in FIGURES.grid if "width" in each.keys)
     assert width.known_as("width")
-    assert width.known_as("student.changes.width")
+    assert width.known_as("student.tuning.width")
     assert not width.known_as("bandwidth")

@@ -72,7 +72,7 @@ def test_a_teacher_is_shared_by_methods_that_annotate_otherwise(small_bench):
 
 
 def test_another_teacher_is_not_shared(small_bench):
-    other = replace(METHOD, name="other", teacher=replace(METHOD.teacher, rate=1e-3))
+    other = replace(METHOD, name="other", teacher=replace(METHOD.teacher, learning_rate=1e-3))
     here = small_bench(seeds=(12,), references=(), methods={"upet": METHOD, "other": other})
     list(here.run())
     assert len(list((here.out / "shared" / "teachers").iterdir())) == 2
@@ -80,7 +80,7 @@ def test_another_teacher_is_not_shared(small_bench):
 
 
 def test_a_teacher_with_a_trunk_is_not_shared(small_bench):
-    low = replace(METHOD.teacher, changes=Adapter(width=2, layers=1))
+    low = replace(METHOD.teacher, tuning=Adapter(width=2, layers=1))
     here = small_bench(seeds=(12,), references=(), methods={"low": replace(METHOD, teacher=low)})
     assert len(list(here.run())) == 1
     assert not (here.out / "shared").exists()
@@ -196,7 +196,7 @@ def test_the_time_of_shared_votes_counts_for_whoever_did_not_make_them(small_ben
 
 
 def test_a_broken_student_has_the_time_of_its_votes_once(small_bench):
-    wild = replace(METHOD, rounds=1, student=(replace(STUDENT, rate=1e37),))
+    wild = replace(METHOD, rounds=1, student=(replace(STUDENT, learning_rate=1e37),))
     (only,) = small_bench(methods={"wild": wild}, seeds=(12,), references=()).run()
     rounds = small_bench().out / only.run / "rounds"
     told = [json.loads((rounds / number / "round.json").read_text("utf-8")) for number in "01"]

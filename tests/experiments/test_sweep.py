@@ -25,7 +25,7 @@ from selftrain.experiments.sweep import Sweep
 from selftrain.experiments.tables import read_sweep
 from selftrain.method.recipes import recipe
 
-SPACE = {"select.score.alpha": (0.1, 0.9), "student.changes.width": (2, 4)}
+SPACE = {"select.score.alpha": (0.1, 0.9), "student.tuning.width": (2, 4)}
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def untrained(monkeypatch):
 
     def cells(self, method):
         asked.append(method)
-        score = 0.8 - abs(method.select.score.alpha - 0.3) + method.student[0].changes.width / 1000
+        score = 0.8 - abs(method.select.score.alpha - 0.3) + method.student[0].tuning.width / 1000
         return [cell_of(method, seed, score + seed / 1000) for seed in self.seeds]
 
     monkeypatch.setattr(Sweep, "cells", cells)
@@ -95,20 +95,20 @@ def done(trials) -> list[tuple[dict, float]]:
 
 ALPHA = {"select.score.alpha": (0.1, 0.3, 0.5, 0.7, 0.9)}
 LAMBDA = {"student.contrast.weight": (0.001, 0.01, 0.05, 0.1, 0.5, 1)}
-BATCH = {"teacher.batch": (4, 8)}
+BATCH = {"teacher.batch_size": (4, 8)}
 LENGTH, WIDTH = (4, 8, 16, 32, 64, 128), (8, 16, 32, 64, 128, 256)
 
 
 @pytest.mark.parametrize(
     ("name", "space"),
     [
-        ("upet-head-adapter", BATCH | ALPHA | LAMBDA | {"student.changes.width": WIDTH}),
-        ("upet-head-prefix", BATCH | ALPHA | LAMBDA | {"student.changes.length": LENGTH}),
-        ("upet-prompt-ptuning", BATCH | ALPHA | LAMBDA | {"student.changes.length": LENGTH}),
-        ("upet-head-prefix-wo-contrast", BATCH | ALPHA | {"student.changes.length": LENGTH}),
-        ("upet-head-full-pel-teacher", BATCH | ALPHA | LAMBDA | {"teacher.changes.width": WIDTH}),
+        ("upet-head-adapter", BATCH | ALPHA | LAMBDA | {"student.tuning.width": WIDTH}),
+        ("upet-head-prefix", BATCH | ALPHA | LAMBDA | {"student.tuning.length": LENGTH}),
+        ("upet-prompt-ptuning", BATCH | ALPHA | LAMBDA | {"student.tuning.length": LENGTH}),
+        ("upet-head-prefix-wo-contrast", BATCH | ALPHA | {"student.tuning.length": LENGTH}),
+        ("upet-head-full-pel-teacher", BATCH | ALPHA | LAMBDA | {"teacher.tuning.width": WIDTH}),
         ("upet-head-full", BATCH | ALPHA | LAMBDA),
-        ("list", BATCH | {"student.changes.width": WIDTH}),
+        ("list", BATCH | {"student.tuning.width": WIDTH}),
         ("ust", BATCH),
         ("head-ft", BATCH),
     ],
@@ -141,7 +141,7 @@ def test_a_space_is_a_list_of_values_for_an_entry(tmp_path, text):
         ('"select.score.alpha" = 0.2', "expected a list"),
         ('"select.score.alpha" = []', "expected a list"),
         ('"select.score.alpha" = [[0.2]]', "expected a list"),
-        ('"student.rate" = [inf]', "expected a list"),
+        ('"student.learning_rate" = [inf]', "expected a list"),
         ("", "no entry"),
         ("alpha", "is not TOML"),
     ],
@@ -156,16 +156,16 @@ def test_what_is_no_space_is_named(tmp_path, text, problem):
     ("name", "space", "problem"),
     [
         ("upet-head-adapter", {"select.score.alfa": (1,)}, "unknown entry `select.score.alfa`"),
-        ("upet-head-adapter", {"student.changes.length": (4,)}, "`student.changes.length`"),
+        ("upet-head-adapter", {"student.tuning.length": (4,)}, "`student.tuning.length`"),
         ("head-ft", {"select.score.alpha": (0.5,)}, "`select.score.alpha`"),
         ("head-st", {"student.contrast.weight": (0.5,)}, "`student.contrast.weight`"),
         ("list", {"student.reweigh.after": (0.5,)}, "`student.reweigh.after`"),
         ("upet-head-adapter", {"name": ("ust",)}, "unknown entry `name`"),
         ("upet-head-adapter", {"select.score.alpha": (0.5, 2)}, "= 2: alpha is 2"),
-        ("upet-head-adapter", {"teacher.batch": (4, "big")}, "= 'big'"),
+        ("upet-head-adapter", {"teacher.batch_size": (4, "big")}, "= 'big'"),
         (
             "upet-head-adapter",
-            {"student.head": ("linear", "dense"), "student.gold": (0,)},
+            {"student.head": ("linear", "dense"), "student.gold_share": (0,)},
             "= 'dense': head_start",
         ),
         (
@@ -183,8 +183,8 @@ def test_a_space_that_does_not_fit_the_method_is_named(name, space, problem):
 
 def test_an_entry_that_is_not_set_can_be_searched():
     method = recipe("upet-head-adapter")
-    assert entries(method)["student.head_rate"] is None
-    assert changed(method, {"student.head_rate": 0.1}).student[0].head_rate == 0.1
+    assert entries(method)["student.head_learning_rate"] is None
+    assert changed(method, {"student.head_learning_rate": 0.1}).student[0].head_learning_rate == 0.1
 
 
 # ── what judges ──────────────────────────────────────────────────────────────────────────────
@@ -271,7 +271,7 @@ def test_a_killed_sweep_goes_on_and_ends_with_the_same_best(made, tmp_path):
     ("sampler", "trials"), [("tpe", (3, 11, 12)), ("random", (1, 4)), ("grid", (1, 4))]
 )
 def test_a_sweep_in_parts_tries_the_points_of_one_in_a_piece(made, untrained, sampler, trials):
-    space = ALPHA | {"student.changes.width": WIDTH}
+    space = ALPHA | {"student.tuning.width": WIDTH}
     whole = list(made("whole", space=space, sampler=sampler).run(trials[-1]))
     parts = made("parts", space=space, sampler=sampler)
     for some in trials:
@@ -315,11 +315,11 @@ def test_a_point_that_cannot_be_trained_is_passed_over_for_good(made, untrained,
 
 def test_a_point_whose_students_break_off_does_not_win_by_its_teacher(made):
     """The loop keeps the teacher; what a search is after is a student."""
-    here = made(space={"student.rate": (1e-3, 1e37)}, sampler="grid", seeds=(12,))
+    here = made(space={"student.learning_rate": (1e-3, 1e37)}, sampler="grid", seeds=(12,))
     assert sorted(each.state for each in here.run(2)) == ["complete", "fail"]
     (why,) = {each.why for each in here.trials()} - {""}
     assert why.startswith("a student's training broke off on sst2, seed 12")
-    assert here.report()["best"] == {"student.rate": 1e-3}
+    assert here.report()["best"] == {"student.learning_rate": 1e-3}
     assert list(here.run(2)) == []
 
 
@@ -406,12 +406,12 @@ def test_the_report_has_every_trial_and_fits_the_paper_s_table(made, untrained):
 
 
 def test_with_enough_trials_it_is_told_which_entry_matters(made, untrained):
-    here = made(space=ALPHA | {"student.changes.width": (2, 4)}, sampler="grid")
+    here = made(space=ALPHA | {"student.tuning.width": (2, 4)}, sampler="grid")
     list(here.run(100))
     told = here.report()
     assert told["trials"] == here.points == 10
     assert told["importance"]["select.score.alpha"] > 0.9
-    assert told["best"] == {"select.score.alpha": 0.3, "student.changes.width": 4}
+    assert told["best"] == {"select.score.alpha": 0.3, "student.tuning.width": 4}
 
 
 def test_optuna_talks_to_whom_we_talk(made, untrained, monkeypatch, capfd):
@@ -441,9 +441,9 @@ def line(data, tmp_path, tiny_folder) -> str:
 def test_the_command_prints_the_best_points_and_goes_on(line, untrained, tmp_path):
     first = command(f"{line} --trials 3")
     assert first.code == 0, first.err
-    assert "360 points: teacher.batch 4 8" in first.err
+    assert "360 points: teacher.batch_size 4 8" in first.err
     assert "3 trials of 2 cells" in first.err
-    assert "trial 2   teacher.batch" in first.err
+    assert "trial 2   teacher.batch_size" in first.err
     assert "±" in first.out
     assert "The best of 3 points (3 trials) is also the luckiest" in first.out
     again = command(f"{line} --trials 4 --json")

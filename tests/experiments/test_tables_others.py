@@ -303,14 +303,19 @@ def test_grid_is_the_papers_alone_without_a_sweep() -> None:
 
 def test_grid_puts_a_sweep_beside_the_paper_and_drops_none_of_its_names() -> None:
     sweep = Sweep(
-        space={"select.score.alpha": [0.2, 0.4], "student.rate": [1e-3, 5e-3]},
+        space={"select.score.alpha": [0.2, 0.4], "student.learning_rate": [1e-3, 5e-3]},
         best={"select.score.alpha": 0.4, "tau": 4},
         trials=12,
     )
     sheet = search(sweep)
     found = rows(sheet)
     assert list(found["alpha"].values())[2:] == ["select.score.alpha", "0.2, 0.4", "0.4"]
-    assert list(found["student.rate"].values())[1:] == ["–", "student.rate", "0.001, 0.005", "–"]
+    assert list(found["student.learning_rate"].values())[1:] == [
+        "–",
+        "student.learning_rate",
+        "0.001, 0.005",
+        "–",
+    ]
     assert list(found["tau"].values())[1:] == ["–", "tau", "–", "4"]
     assert found["seeds"]["searched"] == "–"
     assert "The sweep tried 12 points." in sheet.notes

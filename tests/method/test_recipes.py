@@ -18,13 +18,13 @@ from selftrain.experiments.tables.names import ABLATIONS, MAIN, PEL, REFERENCES
 from selftrain.method.losses import PHCE, CrossEntropy, Smooth, Soft
 from selftrain.method.recipes import BY_NAME, LAPTOP, PAPER, WITHOUT, recipe, upet, with_all_labels
 from selftrain.method.scores import joined
-from selftrain.method.selection import Alike, Certain, LowVariance, Reliable, Selection
-from selftrain.method.spec import Masked, Method, digest, to_plain
+from selftrain.method.selection import Certain, LowVariance, Reliable, Selection, Uniform
+from selftrain.method.spec import TAPT, Method, digest, to_plain
 from selftrain.model.pel import Adapter, Full
 from selftrain.training.loop import self_train
 
 PRESETS = pytest.mark.parametrize("preset", ["laptop", "paper"])
-READS = pytest.mark.parametrize("reads", ["head", "prompt"])
+READERS = pytest.mark.parametrize("reader", ["head", "prompt"])
 GRIDS = sorted((Path(__file__).parents[2] / "benchmarks" / "paper").glob("*.toml"))
 
 
@@ -49,7 +49,7 @@ def differences(one: Method, other: Method) -> set[str]:
 
 def small(method: Method, **more) -> Method:
     """The method in a second's work."""
-    short = {"steps": 3, "epochs": None, "batch": 4}
+    short = {"steps": 3, "epochs": None, "batch_size": 4}
     return replace(
         method,
         teacher=replace(method.teacher, **short),
@@ -65,8 +65,8 @@ def small(method: Method, **more) -> Method:
 # ── on the recipe ────────────────────────────────────────────────────────────────────────────
 
 
-MODULE = {"student.0.changes", "student.0.rate"}
-TEACHER = {"teacher.changes", "teacher.rate"}
+MODULE = {"student.0.tuning", "student.0.learning_rate"}
+TEACHER = {"teacher.tuning", "teacher.learning_rate"}
 ALL_ROWS = {"passes", "select.label", "select.score", "select.shares"}
 LAPTOPS_DRAW = {"select.hard", "select.how"}  # of what else, a system that takes all has no use
 NEIGHBOURS: list[tuple[str, str, set[str], set[str], set[str]]] = [
@@ -79,36 +79,36 @@ NEIGHBOURS: list[tuple[str, str, set[str], set[str], set[str]]] = [
         LAPTOPS_DRAW,
         {"select.count"},
     ),
-    ("upet-{}-full", "upet-{}-adapter", MODULE, {"student.0.head_rate"}, set()),
-    ("upet-{}-prefix", "upet-{}-adapter", MODULE, {"student.0.head_rate"}, set()),
-    ("upet-{}-ptuning", "upet-{}-adapter", MODULE, {"student.0.head_rate"}, set()),
+    ("upet-{}-full", "upet-{}-adapter", MODULE, {"student.0.head_learning_rate"}, set()),
+    ("upet-{}-prefix", "upet-{}-adapter", MODULE, {"student.0.head_learning_rate"}, set()),
+    ("upet-{}-ptuning", "upet-{}-adapter", MODULE, {"student.0.head_learning_rate"}, set()),
     ("upet-{}-adapter-pel-teacher", "upet-{}-adapter", TEACHER, set(), set()),
     ("upet-{}-full-pel-teacher", "upet-{}-full", TEACHER, set(), set()),
 ]
 
 
 @PRESETS
-@READS
+@READERS
 @pytest.mark.parametrize(("one", "other", "always", "laptop", "paper"), NEIGHBOURS)
 def test_neighbours_differ_only_where_they_claim_to(
-    one, other, always, laptop, paper, reads, preset
+    one, other, always, laptop, paper, reader, preset
 ):
     expected = always | (laptop if preset == "laptop" else paper)
-    if (one, reads, preset) == ("upet-{}-full", "head", "paper"):
+    if (one, reader, preset) == ("upet-{}-full", "head", "paper"):
         expected = expected | {"student.0.head"}  # dense heads are the modules'
-    pair = (recipe(name.format(reads), preset) for name in (one, other))
+    pair = (recipe(name.format(reader), preset) for name in (one, other))
     assert differences(*pair) == expected
 
 
 @PRESETS
 def test_head_and_prompt_differ_in_how_they_read_alone(preset):
-    ways = {"reads"} | ({"head_start"} if preset == "laptop" else set())
+    ways = {"reader"} | ({"head_start"} if preset == "laptop" else set())
     teacher, student = ({f"{whose}.{way}" for way in ways} for whose in ("teacher", "student.0"))
     assert differences(recipe("prompt-ft", preset), recipe("head-ft", preset)) == teacher
     assert differences(recipe("prompt-st", preset), recipe("head-st", preset)) == teacher | student
     dense = {"student.0.head"} if preset == "paper" else set()
     for module in ("adapter", "prefix", "ptuning"):
-        pair = (recipe(f"upet-{reads}-{module}", preset) for reads in ("prompt", "head"))
+        pair = (recipe(f"upet-{reader}-{module}", preset) for reader in ("prompt", "head"))
         assert differences(*pair) == teacher | student | dense
 
 
@@ -120,13 +120,13 @@ def test_list_differs_from_upet_with_adapters_in_both_where_it_says(preset):
 
 
 @PRESETS
-@READS
-def test_self_training_takes_all_of_the_pool_by_hard_labels_with_all_parameters(reads, preset):
-    st = recipe(f"{reads}-st", preset)
-    assert st.select == Selection(score=Alike(), count=None, shares=(1.0,), label="deterministic")
+@READERS
+def test_self_training_takes_all_of_the_pool_by_hard_labels_with_all_parameters(reader, preset):
+    st = recipe(f"{reader}-st", preset)
+    assert st.select == Selection(score=Uniform(), count=None, shares=(1.0,), label="deterministic")
     (student,) = st.student
-    assert (student.changes, student.loss, student.contrast) == (Full(), CrossEntropy(), None)
-    assert st.teacher == upet(reads, "adapter", preset).teacher
+    assert (student.tuning, student.loss, student.contrast) == (Full(), CrossEntropy(), None)
+    assert st.teacher == upet(reader, "adapter", preset).teacher
 
 
 @PRESETS
@@ -134,7 +134,7 @@ def test_ust_differs_from_upet_with_all_parameters_where_it_says(preset):
     assert differences(recipe("ust", preset), recipe("upet-head-full", preset)) <= {
         "student.0.loss",
         "student.0.contrast",
-        "student.0.gold",
+        "student.0.gold_share",
         "student.0.head",
         "student.0.head_start",
         "student.0.starts_from",
@@ -146,7 +146,7 @@ def test_ust_differs_from_upet_with_all_parameters_where_it_says(preset):
     select, (student,) = recipe("ust", preset).select, recipe("ust", preset).student
     assert (select.score, select.how, select.per_class) == (Certain(), "sample", "equal")
     assert select.weigh == LowVariance(0.1)
-    assert (student.starts_from, student.gold) == ("teacher", 0)
+    assert (student.starts_from, student.gold_share) == ("teacher", 0)
     assert (student.loss, student.contrast) == (CrossEntropy(), None)
 
 
@@ -167,30 +167,35 @@ def test_cest_is_certainty_phce_and_neighbours(preset):
 
 @PRESETS
 def test_tapt_differs_from_fine_tuning_in_what_comes_before(preset):
-    assert differences(recipe("tapt-head-ft", preset), recipe("head-ft", preset)) == {"adapt"}
-    assert recipe("tapt-head-ft", preset).adapt == Masked()
+    assert differences(recipe("tapt-head-ft", preset), recipe("head-ft", preset)) == {"tapt"}
+    assert recipe("tapt-head-ft", preset).tapt == TAPT()
 
 
 @PRESETS
-@READS
-def test_fine_tuning_with_all_labels_differs_in_how_long_it_learns(reads, preset):
-    few = recipe(f"{reads}-ft", preset)
+@READERS
+def test_fine_tuning_with_all_labels_differs_in_how_long_it_learns(reader, preset):
+    few = recipe(f"{reader}-ft", preset)
     whole = with_all_labels(few)
-    assert differences(whole, few) == {"teacher.batch", "teacher.epochs"} | (
+    assert differences(whole, few) == {"teacher.batch_size", "teacher.epochs"} | (
         {"teacher.steps"} if preset == "laptop" else set()
     )
-    assert (whole.teacher.epochs, whole.teacher.steps, whole.teacher.batch) == (3, None, 32)
+    assert (whole.teacher.epochs, whole.teacher.steps, whole.teacher.batch_size) == (3, None, 32)
 
 
 @PRESETS
 def test_list_tunes_adapters_and_the_mlm_head_in_every_stage(preset):
     method = recipe("list", preset)
     stages = (method.teacher, *method.student)
-    assert {type(how.changes) for how in stages} == {Adapter}
+    assert {type(how.tuning) for how in stages} == {Adapter}
     assert {how.lm_head for how in stages} == {"tuned"}
-    assert {how.reads for how in stages} == {"prompt"}
+    assert {how.reader for how in stages} == {"prompt"}
     soft, gold = method.student
-    assert (soft.loss, soft.gold, gold.loss, gold.only) == (Soft(), 0, CrossEntropy(), "gold")
+    assert (soft.loss, soft.gold_share, gold.loss, gold.train_on) == (
+        Soft(),
+        0,
+        CrossEntropy(),
+        "gold",
+    )
     assert soft.reweigh is not None
     assert soft.reweigh.after == 0.6
 
@@ -235,9 +240,9 @@ def test_published_sizes_belong_to_the_baselines_alone():
     ],
 )
 @PRESETS
-@READS
-def test_an_ablation_differs_from_upet_in_its_part_alone(part, places, reads, preset):
-    name = f"upet-{reads}-ptuning"
+@READERS
+def test_an_ablation_differs_from_upet_in_its_part_alone(part, places, reader, preset):
+    name = f"upet-{reader}-ptuning"
     changed, whole = recipe(f"{name}-wo-{part}", preset), recipe(name, preset)
     if preset == "paper":  # it draws a number by weight, and what is not drawn is hard
         count = {"select.count"} if part == "res-all" else set()
@@ -251,13 +256,13 @@ def test_all_ablations_are_tested_above():
 
 
 @PRESETS
-@READS
-def test_teacher_and_student_choose_their_tuning_independently(reads, preset):
+@READERS
+def test_teacher_and_student_choose_their_tuning_independently(reader, preset):
     """Table 2: a module or all parameters, in the teacher and in the student."""
     names = ["full", "adapter", "full-pel-teacher", "adapter-pel-teacher"]
     kinds = [
-        (type(method.teacher.changes), type(method.student[0].changes))
-        for method in (recipe(f"upet-{reads}-{name}", preset) for name in names)
+        (type(method.teacher.tuning), type(method.student[0].tuning))
+        for method in (recipe(f"upet-{reader}-{name}", preset) for name in names)
     ]
     assert kinds == [(Full, Full), (Full, Adapter), (Adapter, Full), (Adapter, Adapter)]
 
@@ -314,7 +319,7 @@ def lesson_of(pick: Selection, seen):
 def test_ust_with_equal_variances_is_plain_class_quota_sampling():
     """Where the passes agree, certainty is 1 for every row and every weight is the same."""
     seen = random_votes(60, 3, passes=4, seed=3, noise=0.0)
-    ust, plain = recipe("ust").select, replace(recipe("ust").select, score=Alike(), weigh=None)
+    ust, plain = recipe("ust").select, replace(recipe("ust").select, score=Uniform(), weigh=None)
     drawn, uniform = lesson_of(ust, seen), lesson_of(plain, seen)
     assert [row.example for row in drawn.easy] == [row.example for row in uniform.easy]
     (weight,) = {row.weight for row in drawn.easy}
@@ -398,7 +403,7 @@ def test_every_method_runs_through_the_one_loop(tiny_backbone, name):
 
 def test_ust_students_go_on_from_their_teacher(tiny_backbone):
     method = small(recipe("ust"))
-    still = replace(method.student[0], rate=1e-60, head_rate=None)
+    still = replace(method.student[0], learning_rate=1e-60, head_learning_rate=None)
     teacher, student, *_ = self_train(
         TASK,
         SPLIT,
@@ -422,15 +427,15 @@ def test_placeholders_of_ptuning_make_every_row_of_its_students_longer(tiny_back
         for tuning in ("adapter", "ptuning")
     )
     (student,) = recipe("upet-prompt-ptuning").student
-    trained = student.steps * (student.batch + 2 * student.contrast.negatives) * 2.3
-    assert long - short == pytest.approx((trained + 1000) * student.changes.length / TOKENS)
+    trained = student.steps * (student.batch_size + 2 * student.contrast.negatives) * 2.3
+    assert long - short == pytest.approx((trained + 1000) * student.tuning.length / TOKENS)
 
 
 def test_a_step_costs_the_layers_it_goes_through_and_the_rest_once_a_text(tiny_backbone):
     sizes = {"labelled": 32, "pool": 2048, "scored": 1000, "classes": 2}
     (first,) = LAPTOP.student
     whole, cut = (
-        replace(recipe("upet-head-adapter"), rounds=1, student=(replace(first, changes=changes),))
+        replace(recipe("upet-head-adapter"), rounds=1, student=(replace(first, tuning=changes),))
         for changes in (Adapter(width=64), Adapter(width=64, layers=1))
     )
     bert = tiny_backbone("bert")  # of three layers
@@ -476,8 +481,8 @@ def test_the_grid_of_alpha_computes_none_twice():
 def test_the_trunks_differ_in_the_layers_of_the_student_alone():
     whole, *cut = methods_of("trunk").values()
     (half,) = methods_of("states").values()
-    assert [method.student[0].changes.layers for method in (whole, *cut)] == [None, 3, 1]
+    assert [method.student[0].tuning.layers for method in (whole, *cut)] == [None, 3, 1]
     for method in cut:
-        assert differences(method, whole) == {"student.0.changes.layers"}
+        assert differences(method, whole) == {"student.0.tuning.layers"}
     assert half.student[0].states == "fp16"
     assert differences(half, cut[0]) == {"student.0.states"}

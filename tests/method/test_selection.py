@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 
 from by_hand import example, random_votes, rows, votes
 from selftrain.data import audit_lines as audit
-from selftrain.data.rows import Labeled, Lesson
+from selftrain.data.rows import Labelled, Lesson
 from selftrain.errors import ConfigError
 from selftrain.method.scores import Votes, pseudo_label
 from selftrain.method.selection import (
-    Alike,
     Certain,
     LowVariance,
     Reliable,
     Selection,
+    Uniform,
     proportional,
     quotas,
 )
@@ -34,7 +34,7 @@ ALL = {"count": None, "shares": (1.0,)}
 
 SELECTIONS = st.builds(
     Selection,
-    score=st.sampled_from([Reliable(), Reliable(alpha=1.0), Certain(), Certain(True), Alike()]),
+    score=st.sampled_from([Reliable(), Reliable(alpha=1.0), Certain(), Certain(True), Uniform()]),
     count=st.integers(1, 12),
     per_class=st.sampled_from(["proportional", "equal", "none"]),
     how=st.sampled_from(["sample", "topk", "power"]),
@@ -50,7 +50,7 @@ def select(pick: Selection, seen: Votes, *, number: int = 1, seed: int = 12) -> 
     return pick([(pool, seen)], LABELS, (), pool=n, number=number, seed=seed)
 
 
-def uids(items: tuple[Labeled, ...]) -> list[str]:
+def uids(items: tuple[Labelled, ...]) -> list[str]:
     return [item.example.uid for item in items]
 
 
@@ -411,7 +411,7 @@ def test_shares_grow_by_round_and_the_last_one_stays():
 
 
 def test_all_of_the_pool_can_be_easy():
-    lesson = select(Selection(score=Alike(), **ALL), random_votes(50, 3, passes=2, seed=1))
+    lesson = select(Selection(score=Uniform(), **ALL), random_votes(50, 3, passes=2, seed=1))
     assert len(lesson.easy) == 50
     assert lesson.hard == ()
 
@@ -433,14 +433,14 @@ def test_soft_labels_are_the_means_of_the_passes():
 def test_a_plain_label_is_as_sure_as_its_own_pass_where_there_is_no_mean(passes, by):
     """ST and LiST: the one dropout pass they make gives neither their label nor its confidence."""
     seen = random_votes(40, 3, passes=passes, seed=5)
-    found = select(Selection(**ALL, score=Alike(), label="deterministic"), seen)
+    found = select(Selection(**ALL, score=Uniform(), label="deterministic"), seen)
     sure = getattr(seen, by).gather(1, seen.plain.argmax(1, keepdim=True)).squeeze(1)
     told = {line.uid: line.confidence for line in found.audit}
     assert told == {example(i).uid: value for i, value in enumerate(sure.tolist())}
 
 
 def test_gold_rows_pass_through_untouched():
-    gold = (Labeled(example("gold"), "red"),)
+    gold = (Labelled(example("gold"), "red"),)
     lesson = Selection(count=2)(
         [([example(i) for i in range(10)], LADDER)], LABELS, gold, pool=10, number=1, seed=12
     )

@@ -13,7 +13,7 @@ from by_hand import METHOD, STUDENT, TEACHER
 from selftrain.errors import ConfigError
 from selftrain.method.losses import PHCE, EasyHard, Soft
 from selftrain.method.recipes import BY_NAME, PRESETS, recipe
-from selftrain.method.selection import Alike, Certain, Reliable, Selection
+from selftrain.method.selection import Certain, Reliable, Selection, Uniform
 from selftrain.method.spec import Method, Tune, from_plain, to_plain
 from selftrain.model.pel import Adapter
 
@@ -37,8 +37,8 @@ ODD = Method(
     "odd",
     teacher=replace(TEACHER, dropout=0.2, steps=None, epochs=3),
     student=(
-        replace(STUDENT, reads="prompt", lm_head="tuned", contrast=None, loss=Soft()),
-        replace(STUDENT, starts_from="teacher", loss=PHCE(2.5), changes=Adapter(width=2, layers=1)),
+        replace(STUDENT, reader="prompt", lm_head="tuned", contrast=None, loss=Soft()),
+        replace(STUDENT, starts_from="teacher", loss=PHCE(2.5), tuning=Adapter(width=2, layers=1)),
     ),
     pool="all",
     select=Selection(
@@ -55,18 +55,18 @@ OTHERS = [
     METHOD,
     ODD,
     replace(METHOD, select=Selection(score=Certain(invert=True), per_class="none")),
-    replace(METHOD, select=Selection(score=Alike(), hard="bottom", label="vote")),
+    replace(METHOD, select=Selection(score=Uniform(), hard="bottom", label="vote")),
 ]
 BOTH = pytest.mark.parametrize("method", RECIPES + OTHERS, ids=lambda m: m.name)
 
 
 @pytest.mark.parametrize(
-    "other", [{"changes": Adapter(width=4)}, {"lm_head": "tuned"}, {"head": "dense"}]
+    "other", [{"tuning": Adapter(width=4)}, {"lm_head": "tuned"}, {"head": "dense"}]
 )
 def test_a_student_that_goes_on_from_its_teacher_is_made_like_it(other):
     """It is a copy of it: what the student says of its own making would count for nothing."""
-    going = replace(TEACHER, starts_from="teacher", rate=1e-4)
-    assert replace(METHOD, student=(going,)).student[0].rate == 1e-4
+    going = replace(TEACHER, starts_from="teacher", learning_rate=1e-4)
+    assert replace(METHOD, student=(going,)).student[0].learning_rate == 1e-4
     with pytest.raises(ConfigError, match="expected a student that is made like its teacher"):
         replace(METHOD, student=(replace(going, **other),))
 
@@ -115,14 +115,14 @@ def test_a_short_file_is_enough():
 def test_a_method_knows_whether_it_prompts():
     assert ODD.prompts
     assert not METHOD.prompts
-    assert replace(METHOD, teacher=replace(TEACHER, reads="prompt")).prompts
+    assert replace(METHOD, teacher=replace(TEACHER, reader="prompt")).prompts
 
 
 # ── what is refused ──────────────────────────────────────────────────────────────────────────
 
 
 def changed(place: str, value: object) -> dict[str, Any]:
-    """METHOD as plain values, with one entry set: ``changed("student.0.rate", 0)``."""
+    """METHOD as plain values, with one entry set: ``changed("student.0.learning_rate", 0)``."""
     plain = to_plain(METHOD)
     spot: Any = plain
     *path, last = place.split(".")
@@ -135,19 +135,29 @@ def changed(place: str, value: object) -> dict[str, Any]:
 @pytest.mark.parametrize("kind", ["full", "ptuning"])
 def test_a_tuning_that_reaches_below_every_layer_refuses_layers(kind):
     plain = to_plain(recipe("upet-head-adapter"))
-    plain["student"][0]["changes"] = {"kind": kind, "layers": 2}
+    plain["student"][0]["tuning"] = {"kind": kind, "layers": 2}
     with pytest.raises(ConfigError, match="full and ptuning change what every layer reads"):
         from_plain(plain)
 
 
 @pytest.mark.parametrize(
-    "place",
-    ["rnds", "teacher.lr", "student.0.stepps", "student.0.contrast.lambda", "select.score.alhpa"],
+    ("place", "meant"),
+    [
+        ("rnds", "rounds"),
+        ("student.0.stepps", "steps"),
+        ("student.0.rate", "learning_rate"),
+        ("student.0.changes", "tuning"),
+        ("teacher.reads", "reader"),
+        ("passes_in", "dropout_layers"),
+        ("student.0.contrast.lambda", None),
+    ],
 )
-def test_an_unknown_entry_is_named(place):
+def test_an_unknown_entry_is_named_and_so_is_what_was_meant(place, meant):
+    """Also where an entry has a name that it had before."""
     with pytest.raises(ConfigError, match=f"`{place}` is no entry of a method") as caught:
         from_plain(changed(place, 1))
-    assert caught.value.hint == "selftrain methods --json shows every entry of every method"
+    every = "selftrain methods --json shows every entry of every method"
+    assert caught.value.hint == (f"did you mean `{meant}`? {every}" if meant else every)
 
 
 @pytest.mark.parametrize(
@@ -171,23 +181,23 @@ def test_an_unknown_entry_is_named(place):
         ("select.how", "best", "`select.how` is 'best'"),
         ("select.score.alpha", 1.5, "alpha is 1.5; expected a number from 0 to 1"),
         ("select.score.kind", "lucky", "`select.score` is"),
-        ("teacher.reads", "tail", "`teacher.reads` is 'tail'"),
-        ("teacher.batch", 0, "batch is 0"),
+        ("teacher.reader", "tail", "`teacher.reader` is 'tail'"),
+        ("teacher.batch_size", 0, "batch_size is 0"),
         ("teacher.steps", 0, "steps or epochs is 0"),
         ("teacher.steps", -3, "steps or epochs is -3"),
-        ("teacher.rate", 0, "rate is 0"),
-        ("teacher.rate", float("nan"), "rate is nan"),
-        ("teacher.head_rate", 0, "head_rate is 0"),
-        ("teacher.decay", -0.01, "decay is -0.01"),
-        ("teacher.clip", 0, "clip is 0"),
+        ("teacher.learning_rate", 0, "rate is 0"),
+        ("teacher.learning_rate", float("nan"), "rate is nan"),
+        ("teacher.head_learning_rate", 0, "head_learning_rate is 0"),
+        ("teacher.weight_decay", -0.01, "decay is -0.01"),
+        ("teacher.max_grad_norm", 0, "max_grad_norm is 0"),
         ("teacher.warmup", 1.5, "warmup is 1.5"),
         ("teacher.dropout", 1.0, "dropout is 1.0"),
-        ("student.0.gold", 1.5, "gold is 1.5"),
+        ("student.0.gold_share", 1.5, "gold_share is 1.5"),
         ("student.0.loss.tau", 1, "tau is 1.0; expected a number above 1"),
         ("student.0.contrast.weight", -0.1, r"lambda \(contrast weight\) is -0.1"),
         ("student.0.contrast.negatives", 0, r"N_n \(contrast negatives\) is 0"),
         ("student.0.contrast.temperature", 0, "temperature is 0"),
-        ("student.0.changes.width", 0, "adapter width is 0"),
+        ("student.0.tuning.width", 0, "adapter width is 0"),
     ],
 )
 def test_a_value_out_of_range_is_named(place, value, says):
@@ -201,7 +211,7 @@ def test_steps_and_epochs_exclude_each_other():
             Tune(**wrong)
 
 
-@pytest.mark.parametrize("wrong", [{"reads": "prompt"}, {"head": "dense"}])
+@pytest.mark.parametrize("wrong", [{"reader": "prompt"}, {"head": "dense"}])
 def test_only_a_linear_head_can_start_from_regression(wrong):
     with pytest.raises(ConfigError, match="head_start is 'regression'"):
         Tune(head_start="regression", **wrong)

@@ -27,9 +27,9 @@ def backbone() -> Backbone:
     return load("minilm-mlm")
 
 
-def model_of(backbone: Backbone, reads: str, layers: int | None = None) -> Classifier:
+def model_of(backbone: Backbone, reader: str, layers: int | None = None) -> Classifier:
     """A model that has learnt something: its module is no identity, its head no noise."""
-    model = build(TASK, backbone, Adapter(width=64, layers=layers), reads=reads, seed=1)
+    model = build(TASK, backbone, Adapter(width=64, layers=layers), reader=reader, seed=1)
     torch.manual_seed(7)
     for p in model.trainable().values():
         p.data += 0.02 * torch.randn_like(p)
@@ -59,17 +59,17 @@ TRICKS: dict[str, tuple[int | None, Callable[[Classifier], Output]]] = {
 }
 
 
-@pytest.mark.parametrize("reads", ["head", "prompt"])
+@pytest.mark.parametrize("reader", ["head", "prompt"])
 @pytest.mark.parametrize("name", TRICKS)
 def test_a_trick_moves_no_answer(
-    backbone: Backbone, name: str, reads: str, monkeypatch: pytest.MonkeyPatch
+    backbone: Backbone, name: str, reader: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The prompt's by the last layer for the mask alone, against that of all positions."""
     layers, trick = TRICKS[name]
-    model = model_of(backbone, reads, layers)
+    model = model_of(backbone, reader, layers)
     found = trick(model)
     monkeypatch.setattr(onerow, "acts", lambda *_: False)
-    expected = plainly(model_of(backbone, reads, layers))
+    expected = plainly(model_of(backbone, reader, layers))
     assert apart(found.features, expected.features) < 1e-5
     assert apart(found.logits.softmax(1), expected.logits.softmax(1)) < 1e-5
     middle = expected.logits.median(0).values  # so that each class is the answer somewhere

@@ -56,9 +56,9 @@ TUNINGS: dict[str, Tuning] = {
 Make = Callable[[str], Backbone]
 
 
-def model_of(backbone: Backbone, tuning: Tuning, reads: Any = "prompt") -> Classifier:
+def model_of(backbone: Backbone, tuning: Tuning, reader: Any = "prompt") -> Classifier:
     """As after training: a tuning that starts as the identity would hide a mistake."""
-    model = build(TASK, backbone, tuning, reads=reads, seed=1)
+    model = build(TASK, backbone, tuning, reader=reader, seed=1)
     torch.manual_seed(7)
     for parameter in model.trainable().values():
         parameter.data += 0.1 * torch.randn_like(parameter)
@@ -80,7 +80,7 @@ def whole(model: Classifier, batch: Batch) -> tuple[Tensor, Tensor]:
     """Logits and features by the whole encoder, and one position picked at the end."""
     hidden = model.encoder(**batch.inputs(model.lower(batch))).last_hidden_state  # [B, L, D]
     assert hidden.shape[:2] == batch.ids.shape
-    at = batch.mask_at if model.card.reads == "prompt" else torch.zeros_like(batch.mask_at)
+    at = batch.mask_at if model.card.reader == "prompt" else torch.zeros_like(batch.mask_at)
     features = hidden[torch.arange(len(at)), at]
     reader = model.head or model.verbalizer
     assert reader is not None
@@ -116,16 +116,16 @@ def test_the_families_that_can_are_those_with_keys_and_values_of_their_own() -> 
 
 
 @pytest.mark.parametrize("name", TUNINGS)
-@pytest.mark.parametrize("reads", ["head", "prompt"])
+@pytest.mark.parametrize("reader", ["head", "prompt"])
 @pytest.mark.parametrize("family", RECIPES)
 def test_answers_and_gradients_are_those_of_the_whole_layer(
-    family: str, reads: Any, name: str, tiny_backbone: Make
+    family: str, reader: Any, name: str, tiny_backbone: Make
 ) -> None:
     if (family, name) == ("modernbert", "bitfit"):
         return  # it has no biases
     if family == "albert" and name.endswith(("half", "last")):
         return  # its layers are one
-    model = model_of(tiny_backbone(family), TUNINGS[name], reads)
+    model = model_of(tiny_backbone(family), TUNINGS[name], reader)
     batch = padded(model)
     expected_logits, expected = whole(model, batch)
     found = model(batch)
@@ -146,12 +146,12 @@ def test_without_padding_there_is_no_mask_and_all_is_seen(family: str, tiny_back
         torch.testing.assert_close(model(batch).logits, whole(model, batch)[0], atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("reads", ["head", "prompt"])
+@pytest.mark.parametrize("reader", ["head", "prompt"])
 @pytest.mark.parametrize("family", RECIPES)
 def test_the_last_feed_forward_sees_one_row_of_each_example(
-    family: str, reads: Any, tiny_backbone: Make
+    family: str, reader: Any, tiny_backbone: Make
 ) -> None:
-    model = model_of(tiny_backbone(family), Adapter(width=4), reads)
+    model = model_of(tiny_backbone(family), Adapter(width=4), reader)
     batch = padded(model)
     every = batch.ids.numel()
     expected = [every, every, len(ROWS) if family in ACTS else every]
@@ -281,9 +281,9 @@ def test_no_tensor_of_a_pass_is_kept(tiny_backbone: Make) -> None:
 @pytest.mark.parametrize("name", TUNINGS)
 def test_names_in_a_saved_model_stay_as_they_were(name: str, tiny_backbone: Make) -> None:
     backbone = tiny_backbone("bert")
-    names = list(build(TASK, backbone, TUNINGS[name], reads="prompt", seed=1).state_dict())
+    names = list(build(TASK, backbone, TUNINGS[name], reader="prompt", seed=1).state_dict())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(onerow, "acts", lambda *_: False)
         assert names == list(
-            build(TASK, backbone, TUNINGS[name], reads="prompt", seed=1).state_dict()
+            build(TASK, backbone, TUNINGS[name], reader="prompt", seed=1).state_dict()
         )

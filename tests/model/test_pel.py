@@ -70,11 +70,11 @@ to start from, these alone do not begin as the plain model."""
 
 
 @pytest.mark.parametrize("name", TUNINGS)
-@pytest.mark.parametrize("reads", ["head", "prompt"])
+@pytest.mark.parametrize("reader", ["head", "prompt"])
 @pytest.mark.parametrize("family", RECIPES)
 def test_a_tuning_keeps_every_promise(
     family: str,
-    reads: Any,
+    reader: Any,
     name: str,
     tiny_backbone: Callable[[str], Backbone],
     tmp_path: Path,
@@ -84,9 +84,9 @@ def test_a_tuning_keeps_every_promise(
     for (other, part), problem in REFUSED.items():
         if family == other and part in name:
             with pytest.raises(ConfigError, match=problem):
-                build(TASK, backbone, tuning, reads=reads, seed=1)
+                build(TASK, backbone, tuning, reader=reader, seed=1)
             return
-    model = build(TASK, backbone, tuning, reads=reads, seed=1)
+    model = build(TASK, backbone, tuning, reader=reader, seed=1)
     if not name.startswith(STARTS_ELSEWHERE):
         starts_as_the_plain_model(model)
     only_what_is_tuned_moves(model, mark)
@@ -103,7 +103,7 @@ def test_a_tuning_keeps_its_promises_where_the_mean_is_pooled(
     task = replace(TASK, template=None, pair=rows is PAIRS)
     tuning, mark = TUNINGS[name]
     mean = replace(tiny_backbone("bert"), pooling="mean")
-    model = build(task, mean, tuning, reads="head", seed=1)
+    model = build(task, mean, tuning, reader="head", seed=1)
     if not name.startswith(STARTS_ELSEWHERE):
         starts_as_the_plain_model(model, rows)
     only_what_is_tuned_moves(model, mark, rows[:3])
@@ -114,7 +114,7 @@ def starts_as_the_plain_model(model: Classifier, rows: Sequence[Example] = ROWS)
     batch = collate(model.encode(rows), model.pad)
     with torch.no_grad():
         found, expected = model(batch), plain_answer(model, batch)
-    exact = model.card.reads == "prompt" or model.backbone.pooling == "cls"
+    exact = model.card.reader == "prompt" or model.backbone.pooling == "cls"
     if model.backbone.family.one_row or not exact:  # other shapes or order, other last bits
         torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
     else:
@@ -126,7 +126,7 @@ def plain_answer(model: Classifier, batch: Batch) -> Output:
     """What the backbone says as it was loaded, read by the model's head or its own MLM head."""
     backbone = model.backbone
     hidden: Tensor = backbone.encoder(**batch.inputs()).last_hidden_state  # [B, L, D]
-    if model.card.reads == "prompt":
+    if model.card.reader == "prompt":
         assert backbone.mlm is not None
         state = hidden[torch.arange(len(hidden)), batch.mask_at]
         words = torch.tensor([word for (word,) in word_ids(model.task, backbone)])
@@ -201,7 +201,7 @@ def large(tiny_backbone: Callable[[str], Backbone]) -> Backbone:
 
 
 @pytest.mark.parametrize(
-    ("tuning", "reads", "rest", "count"),
+    ("tuning", "reader", "rest", "count"),
     [
         (PTuning(length=16), "head", {}, 16_384 + 2_050),
         (PTuning(length=16), "prompt", {}, 16_384),
@@ -214,10 +214,10 @@ def large(tiny_backbone: Callable[[str], Backbone]) -> Backbone:
     ],
 )
 def test_tunable_counts_for_roberta_large_are_those_of_the_paper(
-    large: Backbone, tuning: Tuning, reads: Any, rest: Any, count: int
+    large: Backbone, tuning: Tuning, reader: Any, rest: Any, count: int
 ) -> None:
     with torch.device("meta"):
-        model = build(TASK, large, tuning, reads=reads, seed=1, **rest)
+        model = build(TASK, large, tuning, reader=reader, seed=1, **rest)
     assert sum(p.numel() for p in model.trainable().values()) == count
 
 
@@ -230,7 +230,7 @@ def test_layers_counts_from_the_top(
 ) -> None:
     if (family, tuning) == ("modernbert", BitFit(layers=1)):
         return
-    model = build(TASK, tiny_backbone(family), tuning, reads="head", seed=1)
+    model = build(TASK, tiny_backbone(family), tuning, reader="head", seed=1)
     assert model.trunk is not None
     layers = model.backbone.family.layers
     whole = model.backbone.encoder.get_submodule(f"{layers}.2")
@@ -246,14 +246,14 @@ def test_layers_counts_from_the_top(
 
 def test_more_layers_than_there_are_is_an_error(tiny_backbone: Callable[[str], Backbone]) -> None:
     with pytest.raises(ConfigError, match="layers is 4; expected at most the encoder's 3"):
-        build(TASK, tiny_backbone("bert"), Adapter(layers=4), reads="head", seed=1)
+        build(TASK, tiny_backbone("bert"), Adapter(layers=4), reader="head", seed=1)
 
 
 def test_layers_means_nothing_where_all_share_their_weights(
     tiny_backbone: Callable[[str], Backbone],
 ) -> None:
     with pytest.raises(ConfigError, match="same weights in every layer"):
-        build(TASK, tiny_backbone("albert"), Adapter(layers=1), reads="head", seed=1)
+        build(TASK, tiny_backbone("albert"), Adapter(layers=1), reader="head", seed=1)
 
 
 @pytest.mark.parametrize(
@@ -313,8 +313,8 @@ def test_an_empty_prefix_only_takes_a_share_of_the_attention(
     """Zero keys and values leave every head's answer in its direction: no position has shifted,
     no padding or empty state has leaked in."""
     backbone = tiny_backbone(family)
-    plain = build(TASK, backbone, Full(), reads="head", seed=1)
-    model = build(TASK, backbone, Prefix(length=5, layers=1), reads="head", seed=1)
+    plain = build(TASK, backbone, Full(), reader="head", seed=1)
+    model = build(TASK, backbone, Prefix(length=5, layers=1), reader="head", seed=1)
     for name, parameter in model.trainable().items():
         if "prefix" in name:
             nn.init.zeros_(parameter)
@@ -329,7 +329,7 @@ def test_a_prefix_of_the_rows_own_keys_and_values_changes_nothing(
 ) -> None:
     """Attention over every key twice is attention over every key once."""
     backbone = tiny_backbone(family)
-    plain = build(TASK, backbone, Full(), reads="head", seed=1)
+    plain = build(TASK, backbone, Full(), reader="head", seed=1)
     batch = collate(plain.encode(ROWS[1:2]), plain.pad)
     seams = [
         f"{backbone.family.layers}.2.{at}" for at in (backbone.family.key, backbone.family.value)
@@ -342,7 +342,7 @@ def test_a_prefix_of_the_rows_own_keys_and_values_changes_nothing(
     with torch.no_grad():
         expected = plain.encoder(**batch.inputs()).last_hidden_state[:, 0]
         model = build(
-            TASK, backbone, Prefix(length=batch.ids.shape[1], layers=1), reads="head", seed=1
+            TASK, backbone, Prefix(length=batch.ids.shape[1], layers=1), reader="head", seed=1
         )
         (vectors,) = [p for name, p in model.trainable().items() if "prefix" in name]
         vectors.copy_(torch.stack([seen[seam] for seam in seams]).unsqueeze(0))
@@ -352,7 +352,7 @@ def test_a_prefix_of_the_rows_own_keys_and_values_changes_nothing(
 def test_every_depth_of_shared_layers_has_its_own_prefix(
     tiny_backbone: Callable[[str], Backbone],
 ) -> None:
-    model = build(TASK, tiny_backbone("albert"), Prefix(length=4), reads="head", seed=1)
+    model = build(TASK, tiny_backbone("albert"), Prefix(length=4), reader="head", seed=1)
     layer = model.encoder.get_submodule(f"{model.backbone.family.layers}.0")
     depths: list[Tensor] = []
     layer.register_forward_hook(lambda _, __, output: depths.append(output))
@@ -371,7 +371,7 @@ def test_every_depth_of_shared_layers_has_its_own_prefix(
 def test_a_broken_pass_does_not_shift_the_depths_of_the_next(
     tiny_backbone: Callable[[str], Backbone],
 ) -> None:
-    model = build(TASK, tiny_backbone("albert"), Prefix(length=4), reads="head", seed=1)
+    model = build(TASK, tiny_backbone("albert"), Prefix(length=4), reader="head", seed=1)
     expected = model.probabilities(ROWS)
     for module in model.modules():
         if isinstance(module, KeysValues):
@@ -382,7 +382,7 @@ def test_a_broken_pass_does_not_shift_the_depths_of_the_next(
 def test_a_reparameterised_prefix_has_one_network_for_all_layers(
     tiny_backbone: Callable[[str], Backbone],
 ) -> None:
-    model = build(TASK, tiny_backbone("bert"), Prefix(encoder="mlp"), reads="prompt", seed=1)
+    model = build(TASK, tiny_backbone("bert"), Prefix(encoder="mlp"), reader="prompt", seed=1)
     shared = {id(m.shared) for m in model.modules() if isinstance(m, KeysValues)}
     assert len(shared) == 1
     assert sum("shared.vectors" in name for name in model.trainable()) == 1
@@ -392,8 +392,8 @@ def test_learned_vectors_stand_behind_the_first_token_and_are_not_pooled(
     tiny_backbone: Callable[[str], Backbone],
 ) -> None:
     backbone = replace(tiny_backbone("bert"), pooling="mean")
-    model = build(TASK, backbone, PTuning(length=3), reads="head", seed=1)
-    plain = build(TASK, backbone, Full(), reads="head", seed=1)
+    model = build(TASK, backbone, PTuning(length=3), reader="head", seed=1)
+    plain = build(TASK, backbone, Full(), reader="head", seed=1)
     (row,), (bare,) = model.encode(ROWS[:1]), plain.encode(ROWS[:1])
     assert row.ids == (bare.ids[0],) * 4 + bare.ids[1:]
     batch = collate([row], model.pad)
@@ -409,14 +409,14 @@ def test_vectors_that_leave_no_room_for_a_text_are_an_error(
     tiny_backbone: Callable[[str], Backbone],
 ) -> None:
     with pytest.raises(ConfigError, match="room for a text"):
-        build(TASK, tiny_backbone("bert"), PTuning(length=60), reads="head", seed=1)
+        build(TASK, tiny_backbone("bert"), PTuning(length=60), reader="head", seed=1)
 
 
 @pytest.mark.parametrize("family", RECIPES)
 def test_dropout_acts_in_the_frozen_part_and_only_in_training(
     family: str, tiny_backbone: Callable[[str], Backbone]
 ) -> None:
-    model = build(TASK, tiny_backbone(family), Adapter(width=4), reads="prompt", seed=1)
+    model = build(TASK, tiny_backbone(family), Adapter(width=4), reader="prompt", seed=1)
     batch = collate(model.encode(ROWS), model.pad)
     with torch.no_grad():
         assert torch.equal(model(batch).logits, model(batch).logits)
@@ -429,13 +429,13 @@ def test_a_backbone_without_dropout_gets_some_and_says_so(
 ) -> None:
     for family, added in {"albert": 0.1, "modernbert": 0.1, "bert": None}.items():
         backbone = tiny_backbone(family)
-        model = build(TASK, backbone, Adapter(width=4), reads="head", seed=1)
+        model = build(TASK, backbone, Adapter(width=4), reader="head", seed=1)
         assert model.dropout_added == added
         assert set(dropout_rates(model.encoder)) == {0.1}
         assert set(dropout_rates(backbone.encoder)) == ({0.1} if added is None else {0.0})
 
 
 def test_the_rate_of_dropout_can_be_set(tiny_backbone: Callable[[str], Backbone]) -> None:
-    model = build(TASK, tiny_backbone("bert"), Adapter(), reads="head", dropout=0.3, seed=1)
+    model = build(TASK, tiny_backbone("bert"), Adapter(), reader="head", dropout=0.3, seed=1)
     assert set(dropout_rates(model)) == {0.3}
     assert model.dropout_added is None

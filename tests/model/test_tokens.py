@@ -99,7 +99,7 @@ def test_teacher_and_student_tokenise_a_text_once_between_them(
     monkeypatch.setattr(reading, "tokenise", counted)
     examples = [Example(str(n), f"a text nobody has read, {n}") for n in range(3)]
     models = [
-        build(small_run.TASK, backbone, tuning, reads="head", seed=1)
+        build(small_run.TASK, backbone, tuning, reader="head", seed=1)
         for tuning in (Full(), Adapter(width=2), PTuning(length=2))
     ]
     texts.clear()

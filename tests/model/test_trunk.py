@@ -52,7 +52,7 @@ def backbone(tiny_folder: Callable[[str], Path]) -> Backbone:
 
 
 def cut_model(backbone: Backbone, tuning: Tuning = Adapter(width=4, layers=1)) -> Classifier:
-    model = build(TASK, backbone, tuning, reads="head", seed=1)
+    model = build(TASK, backbone, tuning, reader="head", seed=1)
     moved(model)
     return model
 
@@ -71,12 +71,14 @@ def planned(model: Classifier, rows: Sequence[Example], **how: Any) -> int:
     return model.trunk.memory.plan(model.encode(rows), model.backbone.width, **options)
 
 
-@pytest.mark.parametrize("reads", ["head", "prompt"])
+@pytest.mark.parametrize("reader", ["head", "prompt"])
 @pytest.mark.parametrize("family", CUT)
 def test_answers_from_memory_are_those_without(
-    family: str, reads: Any, tiny_folder: Callable[[str], Path]
+    family: str, reader: Any, tiny_folder: Callable[[str], Path]
 ) -> None:
-    model = build(TASK, load(tiny_folder(family)), Adapter(width=4, layers=2), reads=reads, seed=1)
+    model = build(
+        TASK, load(tiny_folder(family)), Adapter(width=4, layers=2), reader=reader, seed=1
+    )
     moved(model)
     expected = model.probabilities(TEXTS)
     assert planned(model, TEXTS[:8])  # four are not planned for
@@ -98,7 +100,7 @@ def test_a_cut_encoder_answers_as_the_whole_one_does(
     a layer, and below the cut there are none."""
     model = cut_model(tiny_backbone(family), tuning)
     monkeypatch.setattr(build_room, "_cut", lambda _card, _backbone, encoder: (None, encoder))
-    whole = build(TASK, tiny_backbone(family), tuning, reads="head", seed=1)
+    whole = build(TASK, tiny_backbone(family), tuning, reader="head", seed=1)
     assert model.trunk is not None
     assert whole.trunk is None
     for mine, other in zip(model.trainable().values(), whole.trainable().values(), strict=True):
@@ -109,7 +111,7 @@ def test_a_cut_encoder_answers_as_the_whole_one_does(
 
 def test_pairs_with_segments_are_told_apart(backbone: Backbone) -> None:
     task = Task("pairs", ("no", "yes"), pair=True, max_length=32)
-    model = build(task, backbone, Adapter(width=4, layers=1), reads="head", seed=1)
+    model = build(task, backbone, Adapter(width=4, layers=1), reader="head", seed=1)
     pairs = [Example("1", "a great film", "no"), Example("2", "a great", "film no")]
     expected = model.probabilities(pairs)
     planned(model, pairs)
@@ -318,7 +320,7 @@ def test_all_layers_narrow_to_the_model_itself(
     assert narrowed(model, 1) is model
     assert narrowed(model, "half") is model
     assert narrowed(model, "last") is model
-    shared = build(TASK, tiny_backbone("albert"), Full(), reads="head", seed=1)
+    shared = build(TASK, tiny_backbone("albert"), Full(), reader="head", seed=1)
     assert narrowed(shared, "half") is shared
     with pytest.raises(ConfigError, match="the same weights in every layer"):
         narrowed(shared, 1)
@@ -347,7 +349,7 @@ def rounds_of(
     teacher: Tune = by_hand.METHOD.teacher,
     **student: Any,
 ) -> Generator[Round]:
-    how = replace(by_hand.STUDENT, changes=Adapter(width=4, layers=1), **student)
+    how = replace(by_hand.STUDENT, tuning=Adapter(width=4, layers=1), **student)
     method = replace(by_hand.METHOD, teacher=teacher, student=(how,), rounds=2)
     yield from self_train(
         by_hand.TASK, by_hand.SPLIT, method, backbone=backbone, seed=3, on=on, done=done
@@ -365,7 +367,7 @@ def test_a_run_plans_all_its_rows_and_learns_as_without_memory(backbone: Backbon
     with_none = [(round_, memory.planned) for round_ in rounds_of(backbone, small)]
     remembered, planned = zip(*with_memory, strict=True)
     without, none = zip(*with_none, strict=True)
-    assert min(planned) > len(by_hand.SPLIT.labeled) + by_hand.METHOD.pool
+    assert min(planned) > len(by_hand.SPLIT.labelled) + by_hand.METHOD.pool
     assert set(none) == {0}
     for one, other in zip(remembered, without, strict=True):
         for name, tensor in one.model.state().items():
@@ -391,7 +393,7 @@ def test_a_finished_run_plans_nothing(backbone: Backbone, monkeypatch: pytest.Mo
 
 
 def test_a_teacher_cut_elsewhere_is_remembered_too(backbone: Backbone) -> None:
-    teacher = replace(by_hand.METHOD.teacher, changes=Adapter(width=4, layers=2))
+    teacher = replace(by_hand.METHOD.teacher, tuning=Adapter(width=4, layers=2))
     left = rounds_of(backbone, teacher=teacher)
     next(left)
     assert memory_of(backbone, 1).planned == memory_of(backbone, 2).planned > 0

@@ -11,6 +11,7 @@ import pytest
 
 from selftrain.cli import app, config
 from selftrain.data.task import Task
+from selftrain.method.changes import method_of
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)

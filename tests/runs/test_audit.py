@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import small_run
 from command import Said, csv, selftrain, sentences, write_files
 from selftrain.cli.audit import audit, class_rows, round_rows
-from selftrain.data.rows import Example, Judged, Labeled, Lesson, Notes, uid_of
+from selftrain.data.rows import AuditLine, Example, Labelled, Lesson, Notes, uid_of
 from selftrain.errors import DataError, RunError, SelftrainError
 from selftrain.experiments.tables.sheet import markdown_table
 from selftrain.model.backbone import Backbone
@@ -36,11 +36,11 @@ app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(audit)
 
 LINES = (
-    Judged("a", "good", 0.95, 0.99, 4.0, "easy"),
-    Judged("b", "good", 0.85, 0.90, 2.0, "easy"),
-    Judged("c", "bad", 0.75, 0.95, 1.0, "hard"),
-    Judged("d", "bad", 0.85, 0.80, 1.0, "left"),
-    Judged("e", "bad", 0.55, 0.70, 0.0, "left"),
+    AuditLine("a", "good", 0.95, 0.99, 4.0, "easy"),
+    AuditLine("b", "good", 0.85, 0.90, 2.0, "easy"),
+    AuditLine("c", "bad", 0.75, 0.95, 1.0, "hard"),
+    AuditLine("d", "bad", 0.85, 0.80, 1.0, "left"),
+    AuditLine("e", "bad", 0.55, 0.70, 0.0, "left"),
 )
 GOLD = {"a": "good", "b": "bad", "c": "bad", "d": "good"}
 """Of five rows four have a gold label; two of those are right: a, which is easy, and c."""
@@ -63,12 +63,12 @@ def test_accuracy_is_told_of_all_rows_and_of_each_role() -> None:
 
 def test_rows_without_a_gold_label_are_counted_and_left_out() -> None:
     found = truth(LINES, GOLD)
-    assert (found.judged, found.rows) == (5, 4)
+    assert (found.audit_line, found.rows) == (5, 4)
     assert found.parts["left"].rows == 1
 
 
 def test_accuracy_goes_by_gold_class_and_precision_by_pseudo_class() -> None:
-    every = truth((*LINES, Judged("f", "bad", 0.9, 0.9, 1.0, "left")), {**GOLD, "f": "bad"})
+    every = truth((*LINES, AuditLine("f", "bad", 0.9, 0.9, 1.0, "left")), {**GOLD, "f": "bad"})
     bad, good = (every.parts["all"].classes[label] for label in ("bad", "good"))
     assert (bad, good) == (OfClass(gold=3, pseudo=3, right=2), OfClass(gold=2, pseudo=2, right=1))
     assert (bad.accuracy, good.accuracy) == (2 / 3, 1 / 2)
@@ -116,13 +116,13 @@ def test_areas_say_which_score_trusts_right_labels_more() -> None:
 
 def test_what_cannot_be_said_is_none() -> None:
     unknown = truth(LINES, {})
-    assert (unknown.judged, unknown.rows, unknown.bins) == (5, 0, ())
+    assert (unknown.audit_line, unknown.rows, unknown.bins) == (5, 0, ())
     assert unknown.calibration_error is None
     assert [part.accuracy for part in unknown.parts.values()] == [None] * 4
     all_right = truth(LINES[:1], GOLD)
     assert set(all_right.areas.values()) == {None}  # there is no wrong one to compare with
     nothing = truth((), GOLD)
-    assert (nothing.judged, nothing.effective, nothing.effective_share) == (0, 0, None)
+    assert (nothing.audit_line, nothing.effective, nothing.effective_share) == (0, 0, None)
 
 
 def test_a_class_that_was_never_given_is_still_shown() -> None:
@@ -141,20 +141,22 @@ label = st.sampled_from("xyz")
 role = st.sampled_from(["easy", "hard", "left"])
 
 
-def audits(number: st.SearchStrategy[float]) -> st.SearchStrategy[list[tuple[Judged, str | None]]]:
+def audits(
+    number: st.SearchStrategy[float],
+) -> st.SearchStrategy[list[tuple[AuditLine, str | None]]]:
     """Lines, each with its gold label or none."""
-    line = st.builds(Judged, st.just(""), label, number, number, number, role)
+    line = st.builds(AuditLine, st.just(""), label, number, number, number, role)
     return st.lists(st.tuples(line, st.none() | label), max_size=30)
 
 
-def named(rows: Sequence[tuple[Judged, str | None]]) -> tuple[list[Judged], dict[str, str]]:
+def named(rows: Sequence[tuple[AuditLine, str | None]]) -> tuple[list[AuditLine], dict[str, str]]:
     lines = [replace(line, uid=str(n)) for n, (line, _) in enumerate(rows)]
     return lines, {str(n): gold for n, (_, gold) in enumerate(rows) if gold is not None}
 
 
 @given(audits(unit))
 @quick
-def test_the_numbers_are_those_of_the_textbook(rows: list[tuple[Judged, str | None]]) -> None:
+def test_the_numbers_are_those_of_the_textbook(rows: list[tuple[AuditLine, str | None]]) -> None:
     lines, gold = named(rows)
     found = truth(lines, gold)
     known = [line for line in lines if line.uid in gold]
@@ -175,7 +177,7 @@ def test_the_numbers_are_those_of_the_textbook(rows: list[tuple[Judged, str | No
 @given(st.lists(st.tuples(st.floats(0.5, 1), st.booleans()), min_size=1, max_size=30))
 @quick
 def test_the_calibration_error_is_that_of_metrics(rows: list[tuple[float, bool]]) -> None:
-    lines = [Judged(str(n), "x", sure, 1, 1, "left") for n, (sure, _) in enumerate(rows)]
+    lines = [AuditLine(str(n), "x", sure, 1, 1, "left") for n, (sure, _) in enumerate(rows)]
     gold = {str(n): "x" if right else "y" for n, (_, right) in enumerate(rows)}
     p = torch.tensor([[sure, 1 - sure] for sure, _ in rows], dtype=torch.float64)
     answers = torch.tensor([0 if right else 1 for _, right in rows])
@@ -185,7 +187,7 @@ def test_the_calibration_error_is_that_of_metrics(rows: list[tuple[float, bool]]
 
 @given(audits(unit))
 @quick
-def test_roles_add_up_to_the_whole(rows: list[tuple[Judged, str | None]]) -> None:
+def test_roles_add_up_to_the_whole(rows: list[tuple[AuditLine, str | None]]) -> None:
     every, *others = truth(*named(rows)).parts.values()
     for c, whole in every.classes.items():
         parts = [part.classes[c] for part in others]
@@ -197,18 +199,18 @@ def test_roles_add_up_to_the_whole(rows: list[tuple[Judged, str | None]]) -> Non
 @given(audits(unit), audits(unit))
 @quick
 def test_rows_without_a_gold_label_move_nothing_but_their_count_and_the_effective_size(
-    rows: list[tuple[Judged, str | None]], more: list[tuple[Judged, str | None]]
+    rows: list[tuple[AuditLine, str | None]], more: list[tuple[AuditLine, str | None]]
 ) -> None:
     few = truth(*named(rows))
     many = truth(*named([*rows, *((line, None) for line, _ in more)]))
-    assert many.judged == few.judged + len(more)
-    assert replace(many, judged=few.judged, effective=few.effective) == few
+    assert many.audit_line == few.audit_line + len(more)
+    assert replace(many, audit_line=few.audit_line, effective=few.effective) == few
 
 
 @given(audits(unit), st.randoms(use_true_random=False))
 @quick
 def test_the_order_of_lines_changes_nothing(
-    rows: list[tuple[Judged, str | None]], random: Random
+    rows: list[tuple[AuditLine, str | None]], random: Random
 ) -> None:
     lines, gold = named(rows)
     found, again = truth(lines, gold), truth(random.sample(lines, len(lines)), gold)
@@ -235,7 +237,7 @@ def test_the_effective_size_lies_between_one_and_all_and_has_no_unit(
 @given(audits(finite))
 @quick
 def test_numbers_no_round_writes_still_give_json_and_tables(
-    rows: list[tuple[Judged, str | None]],
+    rows: list[tuple[AuditLine, str | None]],
 ) -> None:
     """A lesson may come from anyone: its numbers are finite, and that is all that is known."""
     found = truth(*named(rows))
@@ -254,8 +256,8 @@ def test_the_lines_are_gone_through_once() -> None:
 # ── gold labels ──
 
 
-def row(uid: str, text: str, label: str) -> Labeled:
-    return Labeled(Example(uid, text), label)
+def row(uid: str, text: str, label: str) -> Labelled:
+    return Labelled(Example(uid, text), label)
 
 
 def test_a_gold_label_is_found_by_its_id_and_by_its_text() -> None:
@@ -298,7 +300,7 @@ def folder(
     """A finished run, and here the gold labels of its pool; the label stands in each uid too."""
     monkeypatch.chdir(tmp_path)
     save(tmp_path / "run", rounds, backbone)
-    write_gold(small_run.split().unlabeled)
+    write_gold(small_run.split().unlabelled)
     return tmp_path / "run"
 
 
@@ -314,7 +316,7 @@ def write_gold(pool: Any, name: str = "gold.csv") -> None:
 
 
 def pool_labels() -> dict[str, str]:
-    return {each.uid: each.uid.partition("-")[0] for each in small_run.split().unlabeled}
+    return {each.uid: each.uid.partition("-")[0] for each in small_run.split().unlabelled}
 
 
 def said(line: str) -> Said:
@@ -336,7 +338,7 @@ def test_every_round_with_pseudo_labels_is_told(folder: Path, rounds: list[Round
     assert [number for number, _ in told] == [1, 2]
     for number, found in told:
         lines = rounds[number].lesson.audit
-        assert (found.judged, found.rows) == (24, 24)
+        assert (found.audit_line, found.rows) == (24, 24)
         right = sum(line.uid.startswith(line.label) for line in lines)
         assert found.parts["all"].right == right
         assert found.parts["easy"].rows == sum(line.role == "easy" for line in lines) == 12
@@ -354,7 +356,7 @@ def test_a_long_lesson_is_told_like_a_short_one(
 def test_some_gold_labels_are_enough(folder: Path, rounds: list[Round]) -> None:
     (one,) = (line.uid for line in list(rounds[1].lesson.audit)[:1])
     told = dict(by_round(folder, {one: "good"}))
-    assert (told[1].judged, told[1].rows) == (24, 1)
+    assert (told[1].audit_line, told[1].rows) == (24, 1)
 
 
 def test_an_unknown_gold_label_is_an_error_with_a_hint(folder: Path) -> None:
@@ -394,9 +396,9 @@ def test_a_manifest_that_names_no_classes_is_an_error(labels: object, folder: Pa
     facts = json.loads(path.read_text("utf-8"))
     facts["task"]["labels"] = labels
     path.write_text(json.dumps(facts), "utf-8")
-    for reads in (classes, lambda place: list(runs.lessons(place))):
+    for reader in (classes, lambda place: list(runs.lessons(place))):
         with pytest.raises(RunError, match="names no classes") as caught:
-            reads(folder)
+            reader(folder)
         assert caught.value.hint
 
 
@@ -437,11 +439,11 @@ def test_ids_of_the_gold_file_are_not_needed_where_the_pool_had_none(
     tmp_path: Path, rounds: list[Round], backbone: Backbone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    texts = {each.uid: each.text for each in small_run.split().unlabeled}
+    texts = {each.uid: each.text for each in small_run.split().unlabelled}
     lines = [replace(line, uid=uid_of(texts[line.uid])) for line in rounds[1].lesson.audit]
     hashed = replace(rounds[1], lesson=Lesson(gold=(), audit=tuple(lines)))
     save(tmp_path / "run", [rounds[0], hashed], backbone)
-    write_gold(small_run.split().unlabeled)
+    write_gold(small_run.split().unlabelled)
     (found,) = json.loads(said("run gold.csv --json").out)
     assert found["with gold"] == 24
 

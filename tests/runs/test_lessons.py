@@ -15,7 +15,7 @@ import pytest
 
 import small_run
 from damage import moved_behind_a_link, refusal, relisted, swapped
-from selftrain.data.rows import Judged, Lesson
+from selftrain.data.rows import AuditLine, Lesson
 from selftrain.disk import sha256
 from selftrain.errors import RunError
 from selftrain.model.backbone import Backbone
@@ -66,7 +66,7 @@ def test_of_a_long_lesson_a_few_groups_are_in_memory_at_once(
     monkeypatch.setattr(lessons, "GROUP", 1_000)
     random = Random(0)
     lines = tuple(
-        Judged(f"{n}", "good", random.random(), random.random(), random.random(), "left")
+        AuditLine(f"{n}", "good", random.random(), random.random(), random.random(), "left")
         for n in range(40_000)
     )
     lessons.write_lesson(tmp_path / "lesson", Lesson(gold=(), audit=lines))
@@ -248,7 +248,7 @@ def test_what_a_lesson_says_of_its_size_is_not_believed(
 ) -> None:
     """By the smaller limit it is refused as it is packed, by the larger one as it is read."""
     path = tmp_path / "lesson.parquet"
-    lines = [Judged("x" * 3_000_000, "good", 0.5, 0.5, 0.5, "easy")]
+    lines = [AuditLine("x" * 3_000_000, "good", 0.5, 0.5, 0.5, "easy")]
     lessons.write_lesson(path, Lesson(gold=(), audit=tuple(lines)))
     belittled(path)
     monkeypatch.setattr(lessons, "LARGEST_TABLE", limit)

@@ -22,14 +22,14 @@ from selftrain.runs.manifest import Manifest
 @pytest.mark.parametrize(
     ("differs", "other"),
     [
-        ("pool", lambda s: replace(s, unlabeled=[*s.unlabeled, small_run.example("good", 99)])),
+        ("pool", lambda s: replace(s, unlabelled=[*s.unlabelled, small_run.example("good", 99)])),
         (
             "labelled",
-            lambda s: replace(s, labeled=(replace(s.labeled[0], label="bad"), *s.labeled[1:])),
+            lambda s: replace(s, labelled=(replace(s.labelled[0], label="bad"), *s.labelled[1:])),
         ),
-        ("order of labelled", lambda s: replace(s, labeled=s.labeled[::-1])),
-        ("dev", lambda s: replace(s, dev=s.labeled[:1])),
-        (None, lambda s: replace(s, unlabeled=s.unlabeled[::-1])),
+        ("order of labelled", lambda s: replace(s, labelled=s.labelled[::-1])),
+        ("dev", lambda s: replace(s, dev=s.labelled[:1])),
+        (None, lambda s: replace(s, unlabelled=s.unlabelled[::-1])),
     ],
 )
 def test_other_rows_are_another_configuration(
@@ -56,7 +56,7 @@ def test_a_round_too_large_to_be_read_back_is_refused_before_training(
     kind: Callable[[Any], Any], backbone: Backbone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lessons, "LARGEST_LESSON", 39)
-    split = replace(small_run.split(), unlabeled=kind(small_run.split().unlabeled))
+    split = replace(small_run.split(), unlabelled=kind(small_run.split().unlabelled))
     given = {"backbone": backbone, "seed": 7, "on": small_run.MACHINE}
     for method in (replace(small_run.METHOD, pool=size) for size in ("all", 40)):
         with pytest.raises(RunError, match=r"would judge 40 rows; .* at most 39") as caught:

@@ -38,7 +38,7 @@ def backbone(tiny_backbone: Callable[[str], Backbone]) -> Backbone:
 @pytest.fixture(scope="module")
 def model(backbone: Backbone) -> Classifier:
     task = Task("three", ("good", "bad", "Sci/Tech"))
-    return build(task, backbone, Adapter(width=4), reads="head", seed=3)
+    return build(task, backbone, Adapter(width=4), reader="head", seed=3)
 
 
 def answered(
@@ -128,7 +128,7 @@ def test_a_label_that_is_a_negative_number_stays_a_number(
     backbone: Backbone, tmp_path: Path
 ) -> None:
     task = Task("signs", ("-1", "1"))
-    model = build(task, backbone, Adapter(width=4), reads="head", seed=3)
+    model = build(task, backbone, Adapter(width=4), reader="head", seed=3)
     answered(model, table(), tmp_path / "out.csv")
     assert {row["label"] for row in read_csv(tmp_path / "out.csv")} <= {"-1", "1"}
 
@@ -138,7 +138,7 @@ def test_pairs_are_answered_by_a_model_for_pairs_only(
 ) -> None:
     pairs = Table(tuple(examples(["is it good ?"], ["yes , it is ."])), None)
     task = Task("pairs", ("good", "bad"), pair=True)
-    of_pairs = build(task, backbone, Adapter(width=4), reads="head", seed=3)
+    of_pairs = build(task, backbone, Adapter(width=4), reader="head", seed=3)
     answered(of_pairs, pairs, tmp_path / "out.csv", texts=True)
     [row] = read_csv(tmp_path / "out.csv")
     assert (row["text"], row["pair"]) == ("is it good ?", "yes , it is .")
@@ -237,7 +237,7 @@ def test_texts_send_no_codes_to_a_terminal_and_are_exact_in_a_pipe(
 
 def test_what_is_below_the_last_layer_is_computed_once(backbone: Backbone, tmp_path: Path) -> None:
     task = Task("films", ("bad", "good"))
-    model = build(task, backbone, Adapter(), reads="head", seed=1)
+    model = build(task, backbone, Adapter(), reader="head", seed=1)
     calls: Counter[int] = Counter()
     layers = list(model.encoder.get_submodule(backbone.family.layers).children())
     for number, layer in enumerate(layers):
@@ -254,7 +254,7 @@ def test_a_model_without_dropout_answers_and_is_certain(
     tiny_backbone: Callable[[str], Backbone], tmp_path: Path
 ) -> None:
     task = Task("films", ("bad", "good"))
-    steady = build(task, tiny_backbone("bert"), Adapter(), reads="head", dropout=0.0, seed=1)
+    steady = build(task, tiny_backbone("bert"), Adapter(), reader="head", dropout=0.0, seed=1)
     table = read_texts(["a great film", "a dull film"], notes=Notes())
     predict(steady, table, tmp_path / "out.csv", passes=4, on=small_run.MACHINE)
     with (tmp_path / "out.csv").open(newline="") as file:

@@ -74,15 +74,15 @@ def test_load_gives_the_last_accepted_model_or_the_one_asked_for(
         assert torch.equal(small_run.probabilities(asked), small_run.probabilities(round_.model))
 
 
-@pytest.mark.parametrize("reads", [runs.load, runs.history, runs.read_manifest])
+@pytest.mark.parametrize("reader", [runs.load, runs.history, runs.read_manifest])
 @pytest.mark.parametrize("place", ["missing", "empty", "file"])
 def test_what_is_no_run_folder_is_said_to_be_none(
-    reads: Callable[[Path], object], place: str, tmp_path: Path
+    reader: Callable[[Path], object], place: str, tmp_path: Path
 ) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").touch()
     with pytest.raises(RunError, match=r"not a run folder|a run is a folder"):
-        reads(tmp_path / place)
+        reader(tmp_path / place)
 
 
 def test_a_run_without_a_whole_round_has_no_model(tmp_path: Path, manifest: Manifest) -> None:

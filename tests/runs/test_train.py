@@ -14,7 +14,7 @@ from torch import Tensor
 
 import small_run
 from command import snapshot
-from selftrain.data.rows import Example, Labeled, Lesson
+from selftrain.data.rows import Example, Labelled, Lesson
 from selftrain.errors import RunError, TrainingError
 from selftrain.experiments.closing import Cell, by_system, cells, closing_rows
 from selftrain.model.backbone import Backbone
@@ -26,7 +26,7 @@ from selftrain.training.machine import Machine
 
 NAN = TrainingError("the loss is nan", "a lower rate")
 TEST = [
-    Labeled(small_run.example(label, n), label) for n in range(30, 36) for label in ("good", "bad")
+    Labelled(small_run.example(label, n), label) for n in range(30, 36) for label in ("good", "bad")
 ]
 
 

@@ -132,7 +132,7 @@ def test_a_lock_that_is_a_link_is_not_followed(
 
 
 def changed(value: Any, place: str, new: Any) -> Any:
-    """A manifest with another value at a place such as ``method.student.0.rate``."""
+    """A manifest with another value at a place such as ``method.student.0.learning_rate``."""
     plain = json.loads(json.dumps(asdict(value)))
     *path, name = place.split(".")
     inner = plain
@@ -146,7 +146,11 @@ def changed(value: Any, place: str, new: Any) -> Any:
     ("place", "new", "said"),
     [
         ("seed", 8, "seed was 7, is now 8"),
-        ("method.student.0.rate", 0.5, "method.student.0.rate was 0.003, is now 0.5"),
+        (
+            "method.student.0.learning_rate",
+            0.5,
+            "method.student.0.learning_rate was 0.003, is now 0.5",
+        ),
         ("method.student.0.epochs", 3, "method.student.0.epochs was None, is now 3"),
         ("method.rounds", 1, "method.rounds was 2, is now 1"),
         ("task.labels", ["good", "bad", "ugly"], "task.labels was ['good', 'bad'], is now"),

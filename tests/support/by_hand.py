@@ -9,7 +9,7 @@ from random import Random
 import torch
 from torch import Tensor
 
-from selftrain.data.rows import Example, Labeled, Split
+from selftrain.data.rows import Example, Labelled, Split
 from selftrain.data.task import Task
 from selftrain.method.losses import PHCE, EasyHard
 from selftrain.method.scores import Tally, Votes
@@ -108,15 +108,15 @@ TASK = Task(
     words={"bad": ("terrible",), "good": ("great",)},
 )
 MACHINE = Machine(device="cpu", threads=1)
-TEACHER = Tune(changes=Full(), steps=6, batch=8, rate=3e-3, head_rate=1e-2)
+TEACHER = Tune(tuning=Full(), steps=6, batch_size=8, learning_rate=3e-3, head_learning_rate=1e-2)
 STUDENT = Tune(
-    changes=Adapter(width=4),
+    tuning=Adapter(width=4),
     loss=PHCE(),
     contrast=EasyHard(negatives=2),
     steps=5,
-    batch=8,
-    gold=0.25,
-    rate=1e-2,
+    batch_size=8,
+    gold_share=0.25,
+    learning_rate=1e-2,
 )
 METHOD = Method(
     "small",
@@ -137,7 +137,7 @@ def film(label: str, number: int) -> Example:
     return Example(f"{label}-{number}", f"film {number} was {' and '.join(words)}")
 
 
-GOLD = tuple(Labeled(film(label, n), label) for n in range(4) for label in WORDS)
+GOLD = tuple(Labelled(film(label, n), label) for n in range(4) for label in WORDS)
 POOL = [film(label, n) for n in range(4, 24) for label in WORDS]
 SPLIT = Split(GOLD, POOL)
 

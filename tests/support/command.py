@@ -21,9 +21,9 @@ method.pool = 24
 method.passes = 2
 method.converged = 0
 method.teacher.steps = 8
-method.teacher.batch = 4
+method.teacher.batch_size = 4
 method.student.steps = 3
-method.student.batch = 4
+method.student.batch_size = 4
 """
 
 

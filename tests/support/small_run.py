@@ -8,7 +8,7 @@ from random import Random
 
 import torch
 
-from selftrain.data.rows import Example, Labeled, Split
+from selftrain.data.rows import Example, Labelled, Split
 from selftrain.data.task import Task
 from selftrain.method.losses import PHCE, EasyHard
 from selftrain.method.recipes import DEFAULT, recipe
@@ -27,22 +27,22 @@ MACHINE = Machine(device="cpu", threads=1)
 TASK = Task("small", tuple(WORDS))
 METHOD = Method(
     "small",
-    Tune(changes=Full(), steps=20, batch=4, rate=1e-3, head_rate=3e-2),
+    Tune(tuning=Full(), steps=20, batch_size=4, learning_rate=1e-3, head_learning_rate=3e-2),
     (
         Tune(
-            changes=Adapter(width=4, layers=1),
+            tuning=Adapter(width=4, layers=1),
             loss=PHCE(),
             contrast=EasyHard(),
             steps=10,
-            batch=4,
-            rate=3e-3,
-            head_rate=3e-2,
+            batch_size=4,
+            learning_rate=3e-3,
+            head_learning_rate=3e-2,
         ),
     ),
     rounds=2,
     pool=24,
     passes=3,
-    passes_in=2,
+    dropout_layers=2,
     select=Selection(count=12),
     converged=0,
 )
@@ -53,8 +53,12 @@ def shrunk(method: Method) -> Method:
     (student,) = method.student
     return replace(
         method,
-        teacher=replace(method.teacher, steps=20, batch=4, rate=1e-3, head_rate=3e-2),
-        student=(replace(student, changes=Adapter(width=4), steps=10, batch=8, rate=3e-3),),
+        teacher=replace(
+            method.teacher, steps=20, batch_size=4, learning_rate=1e-3, head_learning_rate=3e-2
+        ),
+        student=(
+            replace(student, tuning=Adapter(width=4), steps=10, batch_size=8, learning_rate=3e-3),
+        ),
         rounds=2,
         pool=24,
         passes=3,
@@ -73,7 +77,7 @@ def example(label: str, number: int) -> Example:
 
 
 def split() -> Split:
-    gold = tuple(Labeled(example(label, n), label) for n in range(4) for label in WORDS)
+    gold = tuple(Labelled(example(label, n), label) for n in range(4) for label in WORDS)
     return Split(gold, [example(label, n) for n in range(4, 24) for label in WORDS])
 
 
@@ -82,7 +86,7 @@ def manifest(backbone: Backbone, seed: int = 7) -> Manifest:
 
 
 def probabilities(model: Classifier) -> torch.Tensor:
-    return model.probabilities([row.example for row in split().labeled])
+    return model.probabilities([row.example for row in split().labelled])
 
 
 def go(folder: Path, backbone: Path, method: Method = METHOD) -> None:

@@ -22,7 +22,7 @@ NAMES = ("plain", "mean", "wins", "variance", "entropy")
 
 
 def teacher(backbone, **change):
-    return build(TASK, backbone, Full(), **{"reads": "head", "seed": 1, **change})
+    return build(TASK, backbone, Full(), **{"reader": "head", "seed": 1, **change})
 
 
 def votes(model, pool=POOL, passes=3, seed=12):
@@ -33,11 +33,11 @@ def equal(one, other) -> bool:
     return all(torch.equal(getattr(one, name), getattr(other, name)) for name in NAMES)
 
 
-@pytest.mark.parametrize("reads", ["head", "prompt"])
-def test_votes_are_in_pool_order_whatever_the_lengths(tiny_backbone, monkeypatch, reads):
+@pytest.mark.parametrize("reader", ["head", "prompt"])
+def test_votes_are_in_pool_order_whatever_the_lengths(tiny_backbone, monkeypatch, reader):
     """Algorithm 1, line 5: batches go by length, but row i of the votes is row i of the pool."""
     monkeypatch.setattr("selftrain.model.batches.CPU_TOKENS", 64)  # some five rows a batch
-    model = teacher(tiny_backbone("bert"), reads=reads)
+    model = teacher(tiny_backbone("bert"), reader=reader)
     lengths = [len(row.ids) for row in model.encode(POOL)]
     assert len(set(lengths)) > 3
     assert lengths != sorted(lengths, reverse=True)
@@ -48,7 +48,7 @@ def test_votes_are_in_pool_order_whatever_the_lengths(tiny_backbone, monkeypatch
 
 def test_passes_shake_the_plain_answer_and_average_near_it(tiny_backbone):
     """Algorithm 1, line 7, and Eq. 12, 13: dropout is on, in the frozen part too."""
-    student = build(TASK, tiny_backbone("bert"), Adapter(width=4), reads="head", seed=1)
+    student = build(TASK, tiny_backbone("bert"), Adapter(width=4), reader="head", seed=1)
     seen = votes(student, POOL[:8], passes=30)
     assert seen.passes == 30
     assert (seen.variance > 0).all()
@@ -169,11 +169,11 @@ TUNINGS = [
 ]
 
 
-@pytest.mark.parametrize("reads", ["head", "prompt"])
+@pytest.mark.parametrize("reader", ["head", "prompt"])
 @pytest.mark.parametrize("tuning", TUNINGS, ids=lambda tuning: tuning.kind)
 @pytest.mark.parametrize("family", [name for name, seams in FAMILIES.items() if seams.one_row])
-def test_projecting_once_changes_no_bit(tiny_backbone, monkeypatch, family, tuning, reads):
-    model = build(TASK, tiny_backbone(family), tuning, reads=reads, seed=1)
+def test_projecting_once_changes_no_bit(tiny_backbone, monkeypatch, family, tuning, reader):
+    model = build(TASK, tiny_backbone(family), tuning, reader=reader, seed=1)
     torch.manual_seed(7)
     for p in model.trainable().values():  # as after training
         p.data += 0.1 * torch.randn_like(p)

@@ -8,13 +8,13 @@ import torch.nn.functional as F
 from sklearn.linear_model import LogisticRegression
 
 from by_hand import GOLD, POOL, TASK
-from selftrain.data.rows import Example, Labeled
+from selftrain.data.rows import Example, Labelled
 from selftrain.data.task import find
 from selftrain.model.backbone import Backbone
 from selftrain.training.baselines import FrozenLogistic, Majority
 
 PAIRS = [
-    Labeled(Example(f"pair-{n}", f"a film {'good ' * n}", f"it was {'bad ' * (n % 3)}"), label)
+    Labelled(Example(f"pair-{n}", f"a film {'good ' * n}", f"it was {'bad ' * (n % 3)}"), label)
     for n, label in enumerate(["entailment", "not_entailment"] * 4)
 ]
 
@@ -59,7 +59,7 @@ def test_two_sides_apart_are_both_their_distance_and_their_product(backbone):
 
 
 def test_a_class_without_a_labelled_row_has_no_probability(backbone):
-    rows = [Labeled(item.example, ("Sports", "World")[n % 2]) for n, item in enumerate(GOLD)]
+    rows = [Labelled(item.example, ("Sports", "World")[n % 2]) for n, item in enumerate(GOLD)]
     task = find("agnews")
     p = FrozenLogistic(task, backbone, rows).probabilities(POOL[:3])
     assert p.shape == (3, 4)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from by_hand import example
-from selftrain.data.rows import Example, Labeled
+from selftrain.data.rows import Example, Labelled
 from selftrain.errors import DataError
 from selftrain.training.evaluate import evaluate
 
@@ -32,8 +32,8 @@ MODEL = Table(
 )
 
 
-def gold(*labels: str) -> list[Labeled]:
-    return [Labeled(example(i), label) for i, label in enumerate(labels)]
+def gold(*labels: str) -> list[Labelled]:
+    return [Labelled(example(i), label) for i, label in enumerate(labels)]
 
 
 def test_scores_by_hand():

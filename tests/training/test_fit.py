@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 from by_hand import GOLD, MACHINE, POOL, STUDENT, TASK, TEACHER, same, steps, table
-from selftrain.data.rows import Labeled, Lesson
+from selftrain.data.rows import Labelled, Lesson
 from selftrain.data.task import Task
 from selftrain.errors import TrainingError
 from selftrain.method.losses import PHCE, CrossEntropy, EasyHard, Soft
@@ -91,7 +91,7 @@ def objective(how: Tune, **change) -> tuple[float, Trail]:
 
 def test_the_objective_is_the_mean_phce_of_the_easy_rows():
     """Eq. 9 at tau = 4: (1.586294 + .693147) / 2 = 1.139720; hard rows are not learnt from."""
-    value, _ = objective(Tune(loss=PHCE(4), batch=2))
+    value, _ = objective(Tune(loss=PHCE(4), batch_size=2))
     assert value == pytest.approx(1.139720, abs=1e-6)
 
 
@@ -104,7 +104,9 @@ def test_the_whole_objective_adds_lambda_times_the_mean_contrast():
       -ln[ 3.320117 / (3.320117 + 5.886995) ] = 1.019976
     PHCE 1.139720 (Eq. 9) + .1 · (.640015 + 1.019976) / 2 = 1.139720 + .083000 = 1.222720
     """
-    how = Tune(loss=PHCE(4), batch=2, contrast=EasyHard(weight=0.1, negatives=2, temperature=0.5))
+    how = Tune(
+        loss=PHCE(4), batch_size=2, contrast=EasyHard(weight=0.1, negatives=2, temperature=0.5)
+    )
     value, trail = objective(how)
     assert trail.losses == pytest.approx([1.139720], abs=1e-6)
     assert trail.contrasts == pytest.approx([0.829996], abs=1e-6)
@@ -113,7 +115,7 @@ def test_the_whole_objective_adds_lambda_times_the_mean_contrast():
 
 def test_the_share_of_anchors_counts_easy_rows_whose_class_has_no_hard_row():
     of = table(gold=[], easy=[0, 0, 1, 1], hard=[0])
-    how = Tune(batch=4, contrast=EasyHard(negatives=2))
+    how = Tune(batch_size=4, contrast=EasyHard(negatives=2))
     (step,), trail = steps(of, how, 1), Trail()
     step_loss(Looked(logits=torch.zeros(5, 3)), 0, of, step, how, trail)
     assert (trail.paired, trail.anchors) == (2, 4)
@@ -121,13 +123,13 @@ def test_the_share_of_anchors_counts_easy_rows_whose_class_has_no_hard_row():
 
 def test_lambda_zero_is_phce_alone():
     """Eq. 11."""
-    value, _ = objective(Tune(loss=PHCE(4), batch=2, contrast=EasyHard(weight=0, negatives=2)))
+    value, _ = objective(Tune(loss=PHCE(4), batch_size=2, contrast=EasyHard(weight=0, negatives=2)))
     assert value == pytest.approx(1.139720, abs=1e-6)
 
 
 def test_a_row_of_weight_zero_teaches_nothing():
     """Weights (0, 1) or (1, 0), still a mean over two rows: .693147 / 2 or 1.586294 / 2."""
-    how = Tune(loss=PHCE(4), batch=2)
+    how = Tune(loss=PHCE(4), batch_size=2)
     first, _ = objective(how, weights=torch.tensor([0.0, 1.0, 1.0, 1.0]))
     second, _ = objective(how, weights=torch.tensor([1.0, 0.0, 1.0, 1.0]))
     assert (first, second) == pytest.approx((0.346574, 0.793147), abs=1e-6)
@@ -136,13 +138,13 @@ def test_a_row_of_weight_zero_teaches_nothing():
 def test_soft_labels_reach_the_loss():
     """Targets (.5, .5) and (1, 0): -.5 ln .2 - .5 ln .8 = .916291; -ln .5 = .693147."""
     soft = torch.tensor([[0.5, 0.5], [1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
-    value, _ = objective(Tune(loss=Soft(), batch=2), soft=soft)
+    value, _ = objective(Tune(loss=Soft(), batch_size=2), soft=soft)
     assert value == pytest.approx((0.916291 + 0.693147) / 2, abs=1e-6)
 
 
 def test_rows_encoded_in_groups_of_like_length_come_back_in_order(tiny_backbone, monkeypatch):
     """Each row answers as it would in one batch padded to the longest."""
-    model = build(TASK, tiny_backbone("bert"), Adapter(width=4), reads="head", seed=1)
+    model = build(TASK, tiny_backbone("bert"), Adapter(width=4), reader="head", seed=1)
     rows = model.encode(POOL[:12])
     assert [len(row.ids) for row in rows] != sorted((len(row.ids) for row in rows), reverse=True)
     with torch.no_grad():
@@ -157,19 +159,19 @@ def test_rows_encoded_in_groups_of_like_length_come_back_in_order(tiny_backbone,
 
 LESSON = Lesson(
     gold=GOLD,
-    easy=tuple(Labeled(x, x.uid.split("-")[0], soft=(0.5, 0.5)) for x in POOL[:8]),
-    hard=tuple(Labeled(x, x.uid.split("-")[0], soft=(0.5, 0.5)) for x in POOL[8:16]),
+    easy=tuple(Labelled(x, x.uid.split("-")[0], soft=(0.5, 0.5)) for x in POOL[:8]),
+    hard=tuple(Labelled(x, x.uid.split("-")[0], soft=(0.5, 0.5)) for x in POOL[8:16]),
 )
 
 
 def new(backbone, how: Tune, seed: int = 1):
-    return build(TASK, backbone, how.changes, reads=how.reads, head=how.head, seed=seed)
+    return build(TASK, backbone, how.tuning, reader=how.reader, head=how.head, seed=seed)
 
 
-@pytest.mark.parametrize("reads", ["head", "prompt"])
-def test_only_tuned_parameters_move(tiny_backbone, reads):
+@pytest.mark.parametrize("reader", ["head", "prompt"])
+def test_only_tuned_parameters_move(tiny_backbone, reader):
     """Algorithm 1, line 12: the module (and head) moves, no bit of the pretrained model does."""
-    how = replace(STUDENT, reads=reads)
+    how = replace(STUDENT, reader=reader)
     backbone = tiny_backbone("bert")
     model = new(backbone, how)
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
@@ -225,7 +227,7 @@ def test_dropout_is_on_while_training(tiny_backbone):
     models = []
     for dropout in (None, 0.0):
         model = build(
-            TASK, tiny_backbone("bert"), Adapter(width=4), reads="head", dropout=dropout, seed=1
+            TASK, tiny_backbone("bert"), Adapter(width=4), reader="head", dropout=dropout, seed=1
         )
         fit(model, LESSON, STUDENT, seed=1, on=MACHINE)
         models.append(model)
@@ -249,9 +251,17 @@ def test_the_rate_follows_its_schedule(tiny_backbone, monkeypatch):
     ("lesson", "how", "expected"),
     [
         (Lesson(gold=GOLD), Tune(steps=3), 3),
-        (Lesson(gold=GOLD), Tune(steps=None, epochs=2, batch=3), 2 * 3),  # 8 gold rows: 3 batches
-        (LESSON, Tune(steps=None, epochs=1, batch=8), 1),  # 8 easy rows; gold does not count
-        (LESSON, Tune(steps=None, epochs=1, batch=8, gold=0.5), 2),  # 4 of them in a batch
+        (
+            Lesson(gold=GOLD),
+            Tune(steps=None, epochs=2, batch_size=3),
+            2 * 3,
+        ),  # 8 gold rows: 3 batches
+        (LESSON, Tune(steps=None, epochs=1, batch_size=8), 1),  # 8 easy rows; gold does not count
+        (
+            LESSON,
+            Tune(steps=None, epochs=1, batch_size=8, gold_share=0.5),
+            2,
+        ),  # 4 of them in a batch
     ],
 )
 def test_steps_and_epochs(tiny_backbone, lesson, how, expected):
@@ -271,17 +281,19 @@ def test_steps_and_epochs(tiny_backbone, lesson, how, expected):
 
 def test_the_head_may_have_a_rate_of_its_own(tiny_backbone):
     model = new(tiny_backbone("bert"), STUDENT)
-    both = groups(model, replace(STUDENT, head_rate=0.5))
-    assert [group["lr"] for group in both] == [STUDENT.rate, 0.5]
+    both = groups(model, replace(STUDENT, head_learning_rate=0.5))
+    assert [group["lr"] for group in both] == [STUDENT.learning_rate, 0.5]
     names = {id(p): name for name, p in model.trainable().items()}
     assert {names[id(p)] for p in both[1]["params"]} == {"head.out.weight", "head.out.bias"}
     assert sum(len(group["params"]) for group in both) == len(names)
-    assert [group["lr"] for group in groups(model, STUDENT)] == [STUDENT.rate] * 2
+    assert [group["lr"] for group in groups(model, STUDENT)] == [STUDENT.learning_rate] * 2
 
 
 def test_a_prompt_without_a_head_has_one_group(tiny_backbone):
-    how = replace(STUDENT, reads="prompt", head_rate=0.5)
-    assert [group["lr"] for group in groups(new(tiny_backbone("bert"), how), how)] == [how.rate]
+    how = replace(STUDENT, reader="prompt", head_learning_rate=0.5)
+    assert [group["lr"] for group in groups(new(tiny_backbone("bert"), how), how)] == [
+        how.learning_rate
+    ]
 
 
 # ── when training breaks ─────────────────────────────────────────────────────────────────────
@@ -297,7 +309,7 @@ def test_a_loss_that_is_no_number_stops_the_fit_and_says_where(tiny_backbone):
 
 @pytest.mark.parametrize(("steps", "when"), [(1, "after step 1"), (3, "at step 2 of 3")])
 def test_a_huge_rate_stops_the_fit_even_in_its_last_step(tiny_backbone, steps, when):
-    how = replace(TEACHER, rate=1e37, head_rate=1e37, steps=steps)
+    how = replace(TEACHER, learning_rate=1e37, head_learning_rate=1e37, steps=steps)
     with pytest.raises(TrainingError, match=f"the loss is (nan|inf) {when}"):
         fit(new(tiny_backbone("bert"), how), Lesson(gold=GOLD), how, seed=1, on=MACHINE)
 
@@ -310,8 +322,8 @@ THREE = Task("three", ("a", "b", "c"))
 @pytest.mark.parametrize("classes", [2, 3])
 def test_a_regression_head_answers_as_the_regression_does(tiny_backbone, classes):
     task = Task("some", THREE.labels[:classes])
-    model = build(task, tiny_backbone("bert"), Full(), reads="head", seed=1)
-    items = [Labeled(x, task.labels[i % classes]) for i, x in enumerate(POOL[:12])]
+    model = build(task, tiny_backbone("bert"), Full(), reader="head", seed=1)
+    items = [Labelled(x, task.labels[i % classes]) for i, x in enumerate(POOL[:12])]
     features = model.read([item.example for item in items]).features
     features = (features / features.norm(dim=1).mean()).numpy()  # vectors of length 1 on average
     gold = [task.labels.index(item.label) for item in items]
@@ -323,8 +335,8 @@ def test_a_regression_head_answers_as_the_regression_does(tiny_backbone, classes
 
 
 def test_a_regression_head_leaves_a_class_it_has_not_seen_as_it_was(tiny_backbone):
-    model = build(THREE, tiny_backbone("bert"), Full(), reads="head", seed=1)
+    model = build(THREE, tiny_backbone("bert"), Full(), reader="head", seed=1)
     before = model.head.out.weight[1].clone()
-    start_head(model, [Labeled(x, "ac"[i % 2]) for i, x in enumerate(POOL[:8])])
+    start_head(model, [Labelled(x, "ac"[i % 2]) for i, x in enumerate(POOL[:8])])
     assert torch.equal(model.head.out.weight[1], before)
     assert not torch.equal(model.head.out.weight[0], before)

@@ -12,8 +12,8 @@ import torch
 from by_hand import GOLD, MACHINE, METHOD, POOL, SPLIT, STUDENT, TASK, TEACHER, same, votes
 from selftrain.data import audit_lines as audit
 from selftrain.data import pool as pool_room
-from selftrain.data.pool import Pool, sift
-from selftrain.data.rows import Example, Labeled, Lesson, Notes, Split
+from selftrain.data.pool import Pool, clean_pool
+from selftrain.data.rows import Example, Labelled, Lesson, Notes, Split
 from selftrain.errors import TrainingError
 from selftrain.model.build import build, copy
 from selftrain.model.pel import Adapter, Full
@@ -25,7 +25,7 @@ from selftrain.training.guard import Verdict
 from selftrain.training.loop import answers, draw, drawn, encoded, picked, self_train
 
 SEED = 12
-UNMOVED = replace(STUDENT, rate=1e-60)  # no step: zero in the float32 of the weights
+UNMOVED = replace(STUDENT, learning_rate=1e-60)  # no step: zero in the float32 of the weights
 
 
 def accept(labels, before, after) -> Verdict:
@@ -69,7 +69,7 @@ def whole(tiny_backbone):
 def test_zero_rounds_is_plain_fine_tuning(tiny_backbone):
     """Algorithm 1, lines 1-2: PLM, all parameters, D_l, cross entropy; and nothing else."""
     (only,) = run(tiny_backbone("bert"), replace(METHOD, rounds=0, student=()))
-    teacher = build(TASK, tiny_backbone("bert"), Full(), reads="head", seed=child(SEED, "teacher"))
+    teacher = build(TASK, tiny_backbone("bert"), Full(), reader="head", seed=child(SEED, "teacher"))
     fit(teacher, Lesson(gold=GOLD), TEACHER, seed=child(SEED, "fit", 0), on=MACHINE)
     assert same(only.model, teacher)
     assert (only.number, only.accepted, only.last) == (0, True, False)
@@ -131,7 +131,7 @@ def test_student_starts_from_pretrained_each_round(tiny_backbone):
             TASK,
             tiny_backbone("bert"),
             Adapter(width=4),
-            reads="head",
+            reader="head",
             seed=child(SEED, "student", number),
         )
         assert same(rounds[number].model, new)
@@ -140,7 +140,7 @@ def test_student_starts_from_pretrained_each_round(tiny_backbone):
 
 def test_student_may_go_on_from_the_teacher_where_the_method_says(tiny_backbone):
     """UST: the same weights go on, so a student that is not moved is its teacher."""
-    going = replace(UNMOVED, changes=Full(), starts_from="teacher")
+    going = replace(UNMOVED, tuning=Full(), starts_from="teacher")
     rounds = run(tiny_backbone("bert"), replace(METHOD, student=(going,)))
     assert same(rounds[1].model, rounds[0].model)
     assert same(rounds[2].model, rounds[0].model)
@@ -246,10 +246,10 @@ EVERYTHING = replace(METHOD, pool="all", rounds=1)
 def streamed(rows, monkeypatch) -> Pool:
     """A pool that is read from its source each time."""
     monkeypatch.setattr(pool_room, "HELD", len(rows) - 1)
-    return sift(rows, notes=Notes())
+    return clean_pool(rows, notes=Notes())
 
 
-@pytest.mark.parametrize("kind", [list, tuple, iter, lambda rows: sift(rows, notes=Notes())])
+@pytest.mark.parametrize("kind", [list, tuple, iter, lambda rows: clean_pool(rows, notes=Notes())])
 def test_all_of_a_pool_that_is_held_comes_in_the_same_order(kind):
     expected = draw(POOL, None, seed=child(SEED, "pool", 1))
     for rows in (POOL, POOL[::-1]):
@@ -267,7 +267,7 @@ def test_a_streamed_pool_gives_the_round_of_a_held_one_in_that_order(
     tiny_backbone, monkeypatch, tmp_path
 ):
     """The same bits; of the audit, the same lines. Nothing is left where the audit was kept."""
-    cut = replace(STUDENT, changes=Adapter(width=4, layers=1))  # so that a plan is made too
+    cut = replace(STUDENT, tuning=Adapter(width=4, layers=1))  # so that a plan is made too
     method = replace(EVERYTHING, student=(cut,))
     in_order = draw(POOL, None, seed=child(SEED, "pool", 1))
     held = run(tiny_backbone("bert"), method, Split(GOLD, in_order))
@@ -288,7 +288,7 @@ def test_a_streamed_pool_gives_the_round_of_a_held_one_in_that_order(
 
 def test_rows_are_tokenised_as_they_are_asked_for(tiny_backbone, monkeypatch):
     monkeypatch.setattr(loop, "ENCODED", 8)
-    model = build(TASK, tiny_backbone("bert"), Full(), reads="prompt", seed=1)
+    model = build(TASK, tiny_backbone("bert"), Full(), reader="prompt", seed=1)
     read = []
     rows = encoded(model, (read.append(example) or example for example in POOL))
     first = [next(rows) for _ in range(9)]
@@ -313,7 +313,7 @@ def test_the_type_of_the_pool_has_no_label():
 
 def test_labelled_rows_are_no_pool(tiny_backbone):
     with pytest.raises(AttributeError):
-        run(tiny_backbone("bert"), split=Split(GOLD, [Labeled(POOL[0], "good")] * 4))
+        run(tiny_backbone("bert"), split=Split(GOLD, [Labelled(POOL[0], "good")] * 4))
 
 
 # ── same seed, same bits ─────────────────────────────────────────────────────────────────────
@@ -359,7 +359,7 @@ def test_stopping_early_is_a_break(tiny_backbone, whole):
 
 def test_a_broken_loss_stops_the_loop_and_keeps_the_last_whole_round(tiny_backbone, whole):
     """The student's rate is absurd: its loss is no number, and the teacher stands."""
-    wild = replace(METHOD, student=(replace(STUDENT, rate=1e37),))
+    wild = replace(METHOD, student=(replace(STUDENT, learning_rate=1e37),))
     rounds = run(tiny_backbone("bert"), wild)
     assert [round_.number for round_ in rounds] == [0, 1]
     broken = rounds[1]
@@ -382,7 +382,7 @@ def test_a_student_that_forgets_a_class_is_refused_and_its_teacher_goes_on(tiny_
     method = replace(
         METHOD,
         teacher=replace(TEACHER, steps=12),
-        student=(replace(STUDENT, steps=12, contrast=None, gold=0),),
+        student=(replace(STUDENT, steps=12, contrast=None, gold_share=0),),
     )
     watched = Watched()
 
@@ -412,7 +412,7 @@ def test_after_a_refused_round_the_run_resumes_from_the_last_accepted_one(tiny_b
 
 def test_a_round_that_changes_few_labels_is_the_last(tiny_backbone):
     """Algorithm 1, line 3: or until converged. A student that is its teacher changes none."""
-    going = replace(UNMOVED, changes=Full(), starts_from="teacher")
+    going = replace(UNMOVED, tuning=Full(), starts_from="teacher")
     method = replace(METHOD, student=(going,), converged=0.01, rounds=5)
     rounds = run(tiny_backbone("bert"), method)
     assert [round_.number for round_ in rounds] == [0, 1]
@@ -422,7 +422,7 @@ def test_a_round_that_changes_few_labels_is_the_last(tiny_backbone):
 
 
 def test_convergence_of_zero_never_stops(tiny_backbone):
-    going = replace(UNMOVED, changes=Full(), starts_from="teacher", steps=1)
+    going = replace(UNMOVED, tuning=Full(), starts_from="teacher", steps=1)
     rounds = run(tiny_backbone("bert"), replace(METHOD, student=(going,), converged=0, rounds=3))
     assert [round_.figures.get("changed") for round_ in rounds] == [None, 0, 0, 0]
     assert not any(round_.last for round_ in rounds)

@@ -16,7 +16,7 @@ from selftrain.model.pel import Adapter
 def test_a_model_whose_frozen_weights_were_moved_follows_them(
     tiny_backbone: Callable[[str], Backbone],
 ) -> None:
-    model = build(small_run.TASK, tiny_backbone("bert"), Adapter(width=2), reads="head", seed=1)
+    model = build(small_run.TASK, tiny_backbone("bert"), Adapter(width=2), reader="head", seed=1)
     before = {name: tensor.clone() for name, tensor in model.state().items()}
     model.gather()
     assert all(torch.equal(before[name], tensor) for name, tensor in model.state().items())

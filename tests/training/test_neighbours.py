@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from by_hand import GOLD, MACHINE, POOL, STUDENT, TASK, steps
-from selftrain.data.rows import Labeled, Lesson
+from selftrain.data.rows import Labelled, Lesson
 from selftrain.method.losses import Smooth, smoothness
 from selftrain.model.build import build
 from selftrain.model.pel import Adapter
@@ -47,8 +47,8 @@ def test_pieces_of_the_comparison_change_nothing(monkeypatch):
 
 
 def test_a_lesson_is_linked_only_where_a_student_asks_for_it(tiny_backbone):
-    teacher = build(TASK, tiny_backbone("bert"), Adapter(width=4), reads="head", seed=1)
-    lesson = Lesson(gold=GOLD, easy=tuple(Labeled(example, "bad") for example in POOL[:6]))
+    teacher = build(TASK, tiny_backbone("bert"), Adapter(width=4), reader="head", seed=1)
+    lesson = Lesson(gold=GOLD, easy=tuple(Labelled(example, "bad") for example in POOL[:6]))
     assert linked(lesson, teacher, (STUDENT,)) is lesson
     features = teacher.read(POOL[:6]).features
     assert linked(lesson, teacher, (STUDENT, SMOOTH)).near == nearest(features, 2)
@@ -74,10 +74,17 @@ def test_two_equal_rows_have_a_slope():
 
 
 def test_neighbours_of_one_label_are_pulled_together(tiny_backbone):
-    easy = tuple(Labeled(example, "bad") for example in POOL[:4])
+    easy = tuple(Labelled(example, "bad") for example in POOL[:4])
     near = ((1,), (0,), (3,), (2,))
-    model = build(TASK, tiny_backbone("bert"), Adapter(width=4), reads="head", seed=1)
-    how = replace(SMOOTH, gold=0.0, batch=4, steps=40, smooth=Smooth(weight=10.0), rate=3e-3)
+    model = build(TASK, tiny_backbone("bert"), Adapter(width=4), reader="head", seed=1)
+    how = replace(
+        SMOOTH,
+        gold_share=0.0,
+        batch_size=4,
+        steps=40,
+        smooth=Smooth(weight=10.0),
+        learning_rate=3e-3,
+    )
 
     def apart() -> float:
         unit = torch.nn.functional.normalize(model.read(POOL[:4]).features, dim=1)
@@ -90,10 +97,10 @@ def test_neighbours_of_one_label_are_pulled_together(tiny_backbone):
 
 def test_lambda_zero_is_the_loss_alone(tiny_backbone):
     """Neighbours are read, and count nothing."""
-    model = build(TASK, tiny_backbone("bert"), Adapter(width=4), reads="head", seed=1)
-    easy = tuple(Labeled(example, "bad") for example in POOL[:4])
+    model = build(TASK, tiny_backbone("bert"), Adapter(width=4), reader="head", seed=1)
+    easy = tuple(Labelled(example, "bad") for example in POOL[:4])
     of = Table.of(model, Lesson(gold=(), easy=easy, near=((1,), (0,), (3,), (2,))))
-    (step,) = steps(of, replace(SMOOTH, batch=4), 1)
+    (step,) = steps(of, replace(SMOOTH, batch_size=4), 1)
     values = [
         step_loss(model, model.pad, of, step, replace(SMOOTH, smooth=smooth), Trail()).item()
         for smooth in (None, Smooth(weight=0.0), Smooth(weight=1.0))

@@ -9,7 +9,7 @@ import pytest
 
 import small_run
 from selftrain.data import pool as pool_room
-from selftrain.data.pool import sift
+from selftrain.data.pool import clean_pool
 from selftrain.data.rows import Example, Notes, Split
 from selftrain.errors import ModelError
 from selftrain.method.spec import Method
@@ -18,7 +18,7 @@ from selftrain.model.build import build
 from selftrain.model.pel import Adapter, Prefix
 from selftrain.training import preflight as rehearse_room
 from selftrain.training.loop import drawn
-from selftrain.training.preflight import rehearse, texts_cut, texts_read
+from selftrain.training.preflight import preflight, texts_cut, texts_read
 
 METHOD, TASK = small_run.METHOD, small_run.TASK
 TEACHER, (STUDENT,) = METHOD.teacher, METHOD.student
@@ -30,7 +30,7 @@ def bert(tiny_backbone: Callable[[str], Backbone]) -> Backbone:
 
 
 def test_a_run_like_any_other_has_nothing_to_tell(bert: Backbone) -> None:
-    assert rehearse(TASK, small_run.split(), METHOD, bert, seed=7) == []
+    assert preflight(TASK, small_run.split(), METHOD, bert, seed=7) == []
 
 
 # ── dropout ──────────────────────────────────────────────────────────────────────────────────
@@ -45,7 +45,7 @@ def test_a_run_like_any_other_has_nothing_to_tell(bert: Backbone) -> None:
 )
 def test_whoever_annotates_needs_dropout(method: Method, bert: Backbone) -> None:
     with pytest.raises(ModelError, match="3 passes would all agree"):
-        rehearse(TASK, small_run.split(), method, bert, seed=7)
+        preflight(TASK, small_run.split(), method, bert, seed=7)
 
 
 @pytest.mark.parametrize(
@@ -56,24 +56,24 @@ def test_whoever_annotates_needs_dropout(method: Method, bert: Backbone) -> None
         replace(METHOD, passes=1, teacher=replace(TEACHER, dropout=0.0)),
         replace(METHOD, rounds=0, teacher=replace(TEACHER, dropout=0.0)),
         # A prefix has dropout of its own.
-        replace(METHOD, student=(replace(STUDENT, dropout=0.0, changes=Prefix(length=4)),)),
+        replace(METHOD, student=(replace(STUDENT, dropout=0.0, tuning=Prefix(length=4)),)),
     ],
 )
 def test_whoever_does_not_annotate_needs_none(method: Method, bert: Backbone) -> None:
-    assert rehearse(TASK, small_run.split(), method, bert, seed=7) == []
+    assert preflight(TASK, small_run.split(), method, bert, seed=7) == []
 
 
 def test_dropout_that_was_set_for_want_of_any_is_told(
     tiny_backbone: Callable[[str], Backbone],
 ) -> None:
     backbone = tiny_backbone("modernbert")
-    (told,) = rehearse(TASK, small_run.split(), METHOD, backbone, seed=7)
+    (told,) = preflight(TASK, small_run.split(), METHOD, backbone, seed=7)
     assert told == (
         f"`{backbone.name}` has no dropout of its own, and certainty needs some: 0.1 is set"
     )
     asked = replace(METHOD, teacher=replace(TEACHER, dropout=0.2))
     asked = replace(asked, student=(replace(STUDENT, dropout=0.2),))
-    assert rehearse(TASK, small_run.split(), asked, backbone, seed=7) == []
+    assert preflight(TASK, small_run.split(), asked, backbone, seed=7) == []
 
 
 # ── texts and pool ───────────────────────────────────────────────────────────────────────────
@@ -82,8 +82,8 @@ def test_dropout_that_was_set_for_want_of_any_is_told(
 def test_texts_longer_than_the_model_reads_are_counted(bert: Backbone) -> None:
     split = small_run.split()
     long = [Example(f"long-{n}", "film " * 80) for n in range(3)]
-    pool = Split(split.labeled, [*split.unlabeled, *long])
-    (told,) = rehearse(TASK, pool, replace(METHOD, pool=43), bert, seed=7)
+    pool = Split(split.labelled, [*split.unlabelled, *long])
+    (told,) = preflight(TASK, pool, replace(METHOD, pool=43), bert, seed=7)
     assert told == "texts cut to the model's length, 64 tokens: 3 of 51 seen"
 
 
@@ -92,7 +92,7 @@ def test_what_is_looked_at_is_what_the_rounds_draw_and_each_text_once() -> None:
     method = replace(METHOD, rounds=2, pool=24)
     seen = [example.uid for example in texts_read(split, method, seed=7)]
     pools = [drawn(split, method, number, 7) for number in (1, 2)]
-    expected = {row.example.uid for row in split.labeled} | {e.uid for pool in pools for e in pool}
+    expected = {row.example.uid for row in split.labelled} | {e.uid for pool in pools for e in pool}
     assert len(seen) == len(set(seen))
     assert set(seen) == expected
 
@@ -103,13 +103,13 @@ def test_of_a_pool_too_long_to_be_held_the_first_texts_are_looked_at(
     monkeypatch.setattr(pool_room, "HELD", 10)
     monkeypatch.setattr(rehearse_room, "FIRST", 5)
     split = small_run.split()
-    long = Split(split.labeled, sift(split.unlabeled, notes=Notes()))
+    long = Split(split.labelled, clean_pool(split.unlabelled, notes=Notes()))
     seen = list(texts_read(long, replace(METHOD, pool="all", rounds=2), seed=7))
-    assert len(seen) == len(split.labeled) + 5
+    assert len(seen) == len(split.labelled) + 5
 
 
 def test_every_text_is_counted_however_many_there_are(bert: Backbone) -> None:
-    model = build(TASK, bert, Adapter(width=1), reads="head", seed=0)
+    model = build(TASK, bert, Adapter(width=1), reader="head", seed=0)
     texts = (Example(str(n), "film " * 80 + str(n)) for n in range(3000))
     (told,) = texts_cut(model, texts)
     assert told.endswith("3000 of 3000 seen")
@@ -131,12 +131,12 @@ def test_a_pool_smaller_than_asked_is_told(
     kind: Callable[[Iterable[Example]], Iterable[Example]], bert: Backbone
 ) -> None:
     split = small_run.split()
-    pool = Split(split.labeled, kind(split.unlabeled))
-    assert rehearse(TASK, pool, replace(METHOD, pool=50), bert, seed=7) == [
+    pool = Split(split.labelled, kind(split.unlabelled))
+    assert preflight(TASK, pool, replace(METHOD, pool=50), bert, seed=7) == [
         "pool smaller than asked: 40 texts, a round draws 50; all are taken"
     ]
     many = replace(METHOD, pool="all", select=replace(METHOD.select, count=30))
-    assert rehearse(TASK, pool, many, bert, seed=7) == [
+    assert preflight(TASK, pool, many, bert, seed=7) == [
         "pool smaller than asked: N_r is 30, half of the pool is 20"
     ]
-    assert rehearse(TASK, pool, replace(METHOD, pool=50, rounds=0), bert, seed=7) == []
+    assert preflight(TASK, pool, replace(METHOD, pool=50, rounds=0), bert, seed=7) == []

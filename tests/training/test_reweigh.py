@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from by_hand import GOLD, MACHINE, POOL, TASK
-from selftrain.data.rows import Labeled, Lesson
+from selftrain.data.rows import Labelled, Lesson
 from selftrain.method.losses import CrossEntropy, Soft
 from selftrain.method.spec import Agreement, Tune
 from selftrain.model.batches import collate
@@ -45,9 +45,9 @@ def by_hand(model, rows, labels, gold, gold_labels):
 
 
 @pytest.mark.parametrize("family", RECIPES)
-@pytest.mark.parametrize("reads", ["head", "prompt"])
-def test_one_pass_gives_the_inner_product_of_every_row(tiny_backbone, family, reads):
-    model = build(TASK, tiny_backbone(family), Adapter(width=4), reads=reads, seed=1)
+@pytest.mark.parametrize("reader", ["head", "prompt"])
+def test_one_pass_gives_the_inner_product_of_every_row(tiny_backbone, family, reader):
+    model = build(TASK, tiny_backbone(family), Adapter(width=4), reader=reader, seed=1)
     with torch.no_grad():  # an up-projection of zero would leave half of the gradient zero
         for parameter in model.trainable().values():
             parameter.add_(0.1 * torch.randn(parameter.shape, generator=torch.manual_seed(0)))
@@ -60,7 +60,7 @@ def test_one_pass_gives_the_inner_product_of_every_row(tiny_backbone, family, re
 
 
 def test_a_model_is_left_as_it_was(tiny_backbone):
-    model = build(TASK, tiny_backbone("bert"), Full(), reads="head", seed=1)
+    model = build(TASK, tiny_backbone("bert"), Full(), reader="head", seed=1)
     model.train()
     before = {name: p.detach().clone() for name, p in model.trainable().items()}
     on = losses_on(model, POOL[:2], torch.tensor([0, 1]))
@@ -70,7 +70,7 @@ def test_a_model_is_left_as_it_was(tiny_backbone):
     assert all(p.grad is None for p in model.trainable().values())
 
 
-class Lines(nn.Module):
+class AuditLines(nn.Module):
     """Row i answers with logit x_i · w: gradients that can be read off."""
 
     def __init__(self, points: list[list[float]]) -> None:
@@ -87,7 +87,7 @@ class Lines(nn.Module):
 
 def weights(points, rows, gold):
     """Losses are the answers themselves, so the gradient of row i is its point."""
-    return agreement(Lines(points), lambda m: m(rows), lambda m: m(gold)).tolist()
+    return agreement(AuditLines(points), lambda m: m(rows), lambda m: m(gold)).tolist()
 
 
 def test_weights_are_shares_of_the_agreement():
@@ -108,13 +108,13 @@ def test_a_row_that_points_the_other_way_gives_no_weight():
 
 def lesson() -> Lesson:
     easy = tuple(
-        Labeled(example, label, soft=(0.8, 0.2) if label == "bad" else (0.2, 0.8))
+        Labelled(example, label, soft=(0.8, 0.2) if label == "bad" else (0.2, 0.8))
         for example, label in zip(POOL[:8], ["bad", "good"] * 4, strict=True)
     )
     return Lesson(gold=GOLD, easy=easy)
 
 
-HOW = Tune(changes=Adapter(width=4), loss=Soft(), steps=10, batch=4, rate=1e-2)
+HOW = Tune(tuning=Adapter(width=4), loss=Soft(), steps=10, batch_size=4, learning_rate=1e-2)
 
 
 def test_weights_begin_after_their_share_of_the_steps(tiny_backbone, monkeypatch):
@@ -125,13 +125,13 @@ def test_weights_begin_after_their_share_of_the_steps(tiny_backbone, monkeypatch
         return reweighed(step, *rest)
 
     monkeypatch.setattr("selftrain.training.fit.reweighed", counted)
-    model = build(TASK, tiny_backbone("bert"), HOW.changes, reads="head", seed=1)
+    model = build(TASK, tiny_backbone("bert"), HOW.tuning, reader="head", seed=1)
     fit(model, lesson(), replace(HOW, reweigh=Agreement(after=0.6)), seed=1, on=MACHINE)
     assert len(called) == 4
 
 
 def test_a_reweighed_step_adds_its_losses_up(tiny_backbone):
-    model = build(TASK, tiny_backbone("bert"), HOW.changes, reads="head", seed=1)
+    model = build(TASK, tiny_backbone("bert"), HOW.tuning, reader="head", seed=1)
     of = Table.of(model, lesson())
     step = Step(list(of.easy[:4]), 4, [], 4)
     new = reweighed(step, model, of, iter(of.gold), HOW)
@@ -150,10 +150,10 @@ def test_a_reweighed_step_adds_its_losses_up(tiny_backbone):
 @pytest.mark.parametrize("start", ["regression", "random"])
 def test_only_gold_leaves_the_rest_of_the_lesson_unread(start, tiny_backbone):
     """Neither learnt from, nor read to start a head."""
-    how = replace(HOW, only="gold", loss=CrossEntropy(), head_start=start)
+    how = replace(HOW, train_on="gold", loss=CrossEntropy(), head_start=start)
     models = []
     for given in (lesson(), Lesson(gold=GOLD)):
-        model = build(TASK, tiny_backbone("bert"), how.changes, reads="head", seed=1)
+        model = build(TASK, tiny_backbone("bert"), how.tuning, reader="head", seed=1)
         fit(model, given, how, seed=1, on=MACHINE)
         models.append(model.state())
     assert all(torch.equal(models[0][name], models[1][name]) for name in models[0])

@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from by_hand import GOLD, POOL, TASK, steps, table
-from selftrain.data.rows import Labeled, Lesson
+from selftrain.data.rows import Labelled, Lesson
 from selftrain.method.losses import EasyHard, Smooth
 from selftrain.method.spec import Tune
 from selftrain.model.batches import collate
@@ -28,7 +28,7 @@ CONTRAST = EasyHard(negatives=2)
 
 def test_a_quarter_of_every_batch_is_gold():
     of = table(gold=[0, 1], easy=[0, 1] * 6, hard=[0, 1])
-    for step in steps(of, Tune(batch=8, gold=0.25), 20):
+    for step in steps(of, Tune(batch_size=8, gold_share=0.25), 20):
         assert step.learn == len(step.rows) == 8
         assert sum(row in of.gold for row in step.rows) == 2
         assert sum(row in of.easy for row in step.rows) == 6
@@ -36,7 +36,7 @@ def test_a_quarter_of_every_batch_is_gold():
 
 def test_gold_rows_fill_the_batch_where_there_are_no_easy_ones():
     of = table(gold=[0, 1, 2], easy=[], hard=[])
-    for step in steps(of, Tune(batch=4, gold=0.25, contrast=CONTRAST), 10):
+    for step in steps(of, Tune(batch_size=4, gold_share=0.25, contrast=CONTRAST), 10):
         assert all(row in of.gold for row in step.rows)
         assert step.anchors == []
 
@@ -48,7 +48,7 @@ def test_every_easy_row_is_learnt_from_once_in_an_epoch(gold):
     take = 4 if gold == 0 else 2
     seen = [
         row
-        for step in steps(of, Tune(batch=4, gold=gold), 12 // take * 3)
+        for step in steps(of, Tune(batch_size=4, gold_share=gold), 12 // take * 3)
         for row in step.rows
         if row in of.easy
     ]
@@ -60,7 +60,7 @@ def test_every_easy_row_is_learnt_from_once_in_an_epoch(gold):
 def test_without_contrast_the_same_batches_are_learnt_from():
     """An ablation differs in what it leaves out, not in the order of its rows."""
     of = table(gold=[0, 1, 0], easy=[0, 1, 2] * 5, hard=[0, 1, 2, 0])
-    plain = Tune(batch=4, gold=0.25)
+    plain = Tune(batch_size=4, gold_share=0.25)
     without = steps(of, plain, 20)
     together = steps(of, replace(plain, contrast=CONTRAST), 20)
     assert [step.rows for step in without] == [step.rows[: step.learn] for step in together]
@@ -79,7 +79,7 @@ def test_an_anchor_goes_without_a_term_only_when_the_hard_rows_lack_its_class(
     """
     of = table(gold, easy, hard)
     assume(batch - round(share * batch) > 0)
-    how = Tune(batch=batch, gold=share, contrast=CONTRAST)
+    how = Tune(batch_size=batch, gold_share=share, contrast=CONTRAST)
     for step in steps(of, how, 6):
         label = [int(of.labels[row]) for row in step.rows]
         want = [p for p in range(step.easy) if label[p] in of.by_class["hard"]]
@@ -98,14 +98,14 @@ def test_an_anchor_goes_without_a_term_only_when_the_hard_rows_lack_its_class(
 def test_a_class_without_hard_rows_is_skipped():
     """Eq. 10: class 1 has no hard row, so half of the anchors go without."""
     of = table(gold=[], easy=[0, 0, 1, 1], hard=[0])
-    (step,) = steps(of, Tune(batch=4, contrast=CONTRAST), 1)
+    (step,) = steps(of, Tune(batch_size=4, contrast=CONTRAST), 1)
     assert {int(of.labels[step.rows[anchor]]) for anchor, _, _ in step.anchors} == {0}
 
 
 def test_a_class_with_a_single_easy_row_uses_its_second_dropout_view():
     """Eq. 10: row 0 is encoded twice, at two places of the batch, under two dropout masks."""
     of = table(gold=[], easy=[0], hard=[0, 0])
-    (step,) = steps(of, Tune(batch=1, contrast=CONTRAST), 1)
+    (step,) = steps(of, Tune(batch_size=1, contrast=CONTRAST), 1)
     ((anchor, positive, negatives),) = step.anchors
     assert (step.rows[anchor], step.rows[positive]) == (0, 0)
     assert (anchor, positive) == (0, 1)
@@ -114,8 +114,8 @@ def test_a_class_with_a_single_easy_row_uses_its_second_dropout_view():
 
 
 def test_two_views_of_one_row_differ_and_are_equal_without_dropout(tiny_backbone):
-    model = build(TASK, tiny_backbone("bert"), Adapter(width=4), reads="head", seed=1)
-    of = Table.of(model, Lesson(gold=(), easy=(Labeled(POOL[0], "bad"),)))
+    model = build(TASK, tiny_backbone("bert"), Adapter(width=4), reader="head", seed=1)
+    of = Table.of(model, Lesson(gold=(), easy=(Labelled(POOL[0], "bad"),)))
     batch = collate([of.rows[0], of.rows[0]], model.pad)
     with torch.no_grad():
         still = model(batch).features
@@ -126,7 +126,7 @@ def test_two_views_of_one_row_differ_and_are_equal_without_dropout(tiny_backbone
 
 def test_a_lone_row_of_a_class_in_a_batch_is_given_a_partner():
     of = table(gold=[], easy=[0, 0, 0, 0], hard=[0])
-    for step in steps(of, Tune(batch=1, contrast=CONTRAST), 8):
+    for step in steps(of, Tune(batch_size=1, contrast=CONTRAST), 8):
         ((anchor, positive, _),) = step.anchors
         assert step.rows[anchor] != step.rows[positive]
         assert positive >= step.learn
@@ -135,20 +135,20 @@ def test_a_lone_row_of_a_class_in_a_batch_is_given_a_partner():
 def test_hard_rows_are_shared_by_the_anchors_of_their_class():
     """Each row is encoded once: 4 easy rows of one class bring 2 hard ones, not 8."""
     of = table(gold=[], easy=[0] * 4, hard=[0] * 9)
-    (step,) = steps(of, Tune(batch=4, contrast=CONTRAST), 1)
+    (step,) = steps(of, Tune(batch_size=4, contrast=CONTRAST), 1)
     assert len(step.rows) == 4 + 2
     assert len({tuple(negatives) for _, _, negatives in step.anchors}) == 1
 
 
 def test_one_easy_row_stays_in_a_batch_however_much_gold_is_asked_for():
     of = table(gold=[0, 1], easy=[0, 1] * 6, hard=[])
-    (step,) = steps(of, Tune(batch=4, gold=1.0), 1)
+    (step,) = steps(of, Tune(batch_size=4, gold_share=1.0), 1)
     assert sum(row in of.easy for row in step.rows) == 1
 
 
 def test_batches_depend_on_the_seed_alone():
     of = table(gold=[0, 1], easy=[0, 1, 2] * 3, hard=[0, 1])
-    how = Tune(batch=4, gold=0.25, contrast=CONTRAST)
+    how = Tune(batch_size=4, gold_share=0.25, contrast=CONTRAST)
     assert steps(of, how, 9, seed=1) == steps(of, how, 9, seed=1) != steps(of, how, 9, seed=2)
 
 
@@ -156,9 +156,9 @@ def test_batches_depend_on_the_seed_alone():
 
 
 def test_the_table_holds_gold_then_easy_then_hard(tiny_backbone):
-    model = build(TASK, tiny_backbone("bert"), Adapter(width=4), reads="head", seed=1)
-    easy = (Labeled(POOL[0], "good", weight=0.5, soft=(0.25, 0.75)),)
-    hard = (Labeled(POOL[1], "bad", soft=(0.5, 0.5)),)
+    model = build(TASK, tiny_backbone("bert"), Adapter(width=4), reader="head", seed=1)
+    easy = (Labelled(POOL[0], "good", weight=0.5, soft=(0.25, 0.75)),)
+    hard = (Labelled(POOL[1], "bad", soft=(0.5, 0.5)),)
     of = Table.of(model, Lesson(gold=GOLD[:2], easy=easy, hard=hard))
     assert (of.gold, of.easy, of.hard, of.learn) == (range(2), range(2, 3), range(3, 4), of.easy)
     assert of.labels.tolist() == [0, 1, 1, 0]
@@ -173,7 +173,7 @@ def test_the_table_holds_gold_then_easy_then_hard(tiny_backbone):
 
 def test_an_easy_row_without_a_neighbour_in_the_batch_brings_one():
     of = replace(table(gold=[0], easy=[0] * 6, hard=[]), near=((1,), (0,), (3,), (2,), (5,), (4,)))
-    for step in steps(of, Tune(batch=4, gold=0.25, smooth=Smooth()), 20):
+    for step in steps(of, Tune(batch_size=4, gold_share=0.25, smooth=Smooth()), 20):
         easy, added = step.rows[: step.easy], step.rows[step.learn :]
         assert [step.rows[place] for place in step.linked] == easy + added
         assert all(of.near[row - 1][0] + 1 in easy + added for row in easy)
@@ -189,7 +189,7 @@ def test_a_row_is_never_pushed_away_from_its_own_second_copy():
 
 def test_rows_without_neighbours_bring_none():
     of = replace(table(gold=[], easy=[0], hard=[]), near=((),))
-    (step,) = steps(of, Tune(batch=1, smooth=Smooth()), 1)
+    (step,) = steps(of, Tune(batch_size=1, smooth=Smooth()), 1)
     assert (step.rows, step.linked) == ([0], (0,))
 
 
@@ -202,7 +202,7 @@ def test_only_neighbours_of_one_pseudo_label_are_tied():
 
 def test_a_lesson_without_neighbours_gives_the_steps_it_always_gave():
     of = table(gold=[0, 1], easy=[0, 1] * 3, hard=[0, 1])
-    plain, smooth = Tune(batch=4), Tune(batch=4, smooth=Smooth())
+    plain, smooth = Tune(batch_size=4), Tune(batch_size=4, smooth=Smooth())
     assert steps(of, plain, 5) == steps(of, smooth, 5)
 
 

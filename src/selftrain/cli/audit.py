@@ -79,7 +79,7 @@ def round_rows(told: Told) -> Table:
         parts = (found.parts[name] for name in ("all", "easy", "hard", "left"))
         rows.append(
             [
-                *map(str, (number, found.judged, found.rows)),
+                *map(str, (number, found.audit_line, found.rows)),
                 *(percent(part.accuracy) for part in parts),
                 percent(found.effective_share),
                 share(found.calibration_error),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from selftrain.cli.config import Config
-    from selftrain.data.rows import Labeled, Notes
+    from selftrain.data.rows import Labelled, Notes
     from selftrain.data.task import Task
 
 
@@ -88,7 +88,7 @@ def demo(
 
 def compare(
     about: Task,
-    rows: Sequence[Labeled],
+    rows: Sequence[Labelled],
     seeds: Sequence[int],
     settings: Config,
     on_rows: str,
@@ -104,7 +104,7 @@ def compare(
         from selftrain.method.changes import method_of
         from selftrain.runs.lines import line_of
         from selftrain.runs.train import train
-        from selftrain.training.preflight import rehearse
+        from selftrain.training.preflight import preflight
 
         on = inputs.machine_of(settings, watch)
         shots = settings.shots or SHOTS
@@ -114,7 +114,7 @@ def compare(
         task = inputs.task_of(settings.task, first, start=about)
         method = method_of(settings.method, settings.preset)
         backbone = inputs.backbone_of(settings, method)
-        warn(rehearse(task, first, method, backbone, seed=seeds[0]))
+        warn(preflight(task, first, method, backbone, seed=seeds[0]))
     found: list[Cell] = []
     for seed, part in parts.items():
         split = part.split()

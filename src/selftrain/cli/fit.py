@@ -126,13 +126,13 @@ def learn(files: inputs.Files, settings: Config, out: Path, watch: Watch) -> dic
         from selftrain.runs.train import Watched, train
         from selftrain.training.evaluate import evaluate
         from selftrain.training.loop import kept
-        from selftrain.training.preflight import rehearse
+        from selftrain.training.preflight import preflight
 
         on = inputs.machine_of(settings, watch)
         method = method_of(settings.method, settings.preset)
         task = inputs.task_of(settings.task, split)
         backbone = inputs.backbone_of(settings, method)
-        warn(rehearse(task, split, method, backbone, seed=settings.seed))
+        warn(preflight(task, split, method, backbone, seed=settings.seed))
     rounds, facts = [], []
     with resumable(watch):
         for round_ in train(

@@ -13,7 +13,7 @@ from selftrain.errors import ConfigError
 if TYPE_CHECKING:
     from selftrain.cli.config import Config
     from selftrain.cli.talk import Watch
-    from selftrain.data.rows import Labeled, Notes, Split
+    from selftrain.data.rows import Labelled, Notes, Split
     from selftrain.data.task import Task
     from selftrain.method.spec import Method
     from selftrain.model.backbone import Backbone
@@ -29,10 +29,10 @@ class Files:
     dev: Path | None = None
     test: Path | None = None
 
-    def read(self, settings: Config, notes: Notes) -> tuple[Split, list[Labeled]]:
+    def read(self, settings: Config, notes: Notes) -> tuple[Split, list[Labelled]]:
         """What the run may see, and the test rows it may not; nothing heavy is loaded for it."""
         from selftrain.data.fewshot import sample
-        from selftrain.data.pool import gist, remove_overlap
+        from selftrain.data.pool import remove_overlap, text_key
         from selftrain.data.read import Columns, read_labelled, read_unlabelled
         from selftrain.data.split import check_labels, check_pairs, make_split
 
@@ -47,10 +47,10 @@ class Files:
             check_labels(test, {row.label for row in gold}, "test")
             check_pairs(row.example for row in (*gold, *test))
             pool = remove_overlap(pool, test, notes, "test")
-            learnt = set(map(gist, gold))
+            learnt = set(map(text_key, gold))
             notes.add(
                 "test texts that are also labelled: the score flatters",
-                sum(gist(row) in learnt for row in test),
+                sum(text_key(row) in learnt for row in test),
             )
         return make_split(gold, pool, dev, notes=notes), test
 
@@ -59,8 +59,8 @@ def task_of(changes: Mapping[str, Any], split: Split, start: Task | None = None)
     """The task that ``name`` names, else ``start``, else one of the labels seen; then changed."""
     from selftrain.data.task import find, from_labels
 
-    labels = {row.label for row in split.labeled}
-    pair = split.labeled[0].example.pair is not None
+    labels = {row.label for row in split.labelled}
+    pair = split.labelled[0].example.pair is not None
     if "name" in changes:
         start = find(changes["name"])
     begun = start or from_labels(labels, pair=pair)

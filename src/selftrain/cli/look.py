@@ -28,13 +28,13 @@ def methods(
     if as_json:
         show_json([to_plain(each, whole=True) for each in every])
         return
-    head = ("method", "reads", "teacher", "student", "rounds", "pool", "passes")
+    head = ("method", "reader", "teacher", "student", "rounds", "pool", "passes")
     rows = [
         (
             each.name,
-            each.teacher.reads,
-            each.teacher.changes.kind,
-            ", ".join(how.changes.kind for how in each.student) or "–",
+            each.teacher.reader,
+            each.teacher.tuning.kind,
+            ", ".join(how.tuning.kind for how in each.student) or "–",
             *map(str, (each.rounds, each.pool, each.passes)),
         )
         for each in every
@@ -87,7 +87,7 @@ def check(
         ]
         show(("class", "word", "tokens", "verdict"), rows)
     # The door every training goes through: it raises what the table says, or a missing MLM head.
-    build(about, loaded, Adapter(width=1), reads="prompt", seed=0)
+    build(about, loaded, Adapter(width=1), reader="prompt", seed=0)
 
 
 def doctor(as_json: options.Json = False) -> None:

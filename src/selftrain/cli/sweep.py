@@ -155,8 +155,8 @@ def estimate(made: Sweep, trials: int) -> str:
 def spelt(entry: tuple[str, Sequence[object]]) -> str:
     """An entry of a space in a sentence.
 
-    >>> spelt(("teacher.batch", (4, 8)))
-    'teacher.batch 4 8'
+    >>> spelt(("teacher.batch_size", (4, 8)))
+    'teacher.batch_size 4 8'
     """
     name, values = entry
     return f"{name} {' '.join(map(str, values))}"

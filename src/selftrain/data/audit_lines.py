@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 from weakref import finalize
 
-from selftrain.data.rows import Judged, Lines
+from selftrain.data.rows import AuditLine, AuditLines
 from selftrain.errors import RunError
 
 HELD = 100_000
@@ -32,21 +32,21 @@ class Draft:
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
-        self._lines: list[Judged] = []
+        self._lines: list[AuditLine] = []
         self._spool: _Spool | None = None
 
-    def __iter__(self) -> Iterator[Judged]:
+    def __iter__(self) -> Iterator[AuditLine]:
         if self._spool is not None:
             yield from self._spool
         yield from self._lines
 
-    def add(self, line: Judged) -> None:
+    def add(self, line: AuditLine) -> None:
         """One more line; beyond what is held, lines go to a file."""
         self._lines.append(line)
         if len(self._lines) > (HELD if self._spool is None else CHUNK):
             self._spill()
 
-    def settled(self, roles: Mapping[str, str]) -> Lines:
+    def settled(self, roles: Mapping[str, str]) -> AuditLines:
         """The audit, with a role for each uid that is not left: by uid, or as it came if long."""
         if self._spool is not None:
             return _Spooled(self._spill(), roles)
@@ -72,11 +72,11 @@ class _Spooled:
     def __len__(self) -> int:
         return self._size
 
-    def __iter__(self) -> Iterator[Judged]:
+    def __iter__(self) -> Iterator[AuditLine]:
         return (_settled(line, self._roles) for line in islice(self._spool, self._size))
 
 
-def _settled(line: Judged, roles: Mapping[str, str]) -> Judged:
+def _settled(line: AuditLine, roles: Mapping[str, str]) -> AuditLine:
     return replace(line, role=roles.get(line.uid, LEFT))
 
 
@@ -90,7 +90,7 @@ class _Spool:
         self.size = 0
         finalize(self, _close, self._file)
 
-    def write(self, lines: Sequence[Judged]) -> None:
+    def write(self, lines: Sequence[AuditLine]) -> None:
         """One more chunk."""
         import pyarrow
 
@@ -108,7 +108,7 @@ class _Spool:
         self._ends.append(self._file.tell())
         self.size += len(lines)
 
-    def __iter__(self) -> Iterator[Judged]:
+    def __iter__(self) -> Iterator[AuditLine]:
         import pyarrow
 
         for start, end in pairwise(tuple(self._ends)):
@@ -117,7 +117,7 @@ class _Spool:
             batch = pyarrow.ipc.read_record_batch(raw, _schema())
             names, *others = (column.to_pylist() for column in batch.columns)
             uids = (name.decode("utf-8", "surrogatepass") for name in names)
-            yield from map(Judged, uids, *others, repeat(LEFT))
+            yield from map(AuditLine, uids, *others, repeat(LEFT))
 
     def _opened(self) -> IO[bytes]:
         try:

@@ -11,14 +11,14 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
-from selftrain.data.rows import Example, Labeled, Notes, uid_of
+from selftrain.data.rows import Example, Labelled, Notes, uid_of
 from selftrain.errors import require
 from selftrain.seeds import child, uniform
 
 
 def sample(
-    labelled: Iterable[Labeled], k: int, seed: int, *, notes: Notes | None = None
-) -> tuple[list[Labeled], list[Example]]:
+    labelled: Iterable[Labelled], k: int, seed: int, *, notes: Notes | None = None
+) -> tuple[list[Labelled], list[Example]]:
     """k rows of each class by seed, and all others as a pool without labels.
 
     A class with fewer rows gives all it has. A text that stands there twice is one text; one with
@@ -32,7 +32,7 @@ def sample(
     torn = {min(map(_uid, same)) for same in texts if len({row.label for row in same}) > 1}
     noted.add("texts with two labels left unlabelled", len(torn))
 
-    few: list[Labeled] = []
+    few: list[Labelled] = []
     sure = (row for row in rows if _uid(row) not in torn)
     for label, ranked in sorted(_grouped(sure, lambda row: row.label).items()):
         few += ranked[:k]
@@ -42,7 +42,7 @@ def sample(
     return few, [row.example for row in rows if _uid(row) not in taken]
 
 
-def fingerprint(rows: Iterable[Labeled | Example]) -> str:
+def fingerprint(rows: Iterable[Labelled | Example]) -> str:
     """A sha256 that names a set of rows, whatever their order.
 
     Row hashes are added up, so a pool is read as a stream and never sorted. The texts count too:
@@ -51,18 +51,18 @@ def fingerprint(rows: Iterable[Labeled | Example]) -> str:
     total = count = 0
     for row in rows:
         count += 1
-        label, example = (row.label, row.example) if isinstance(row, Labeled) else (None, row)
+        label, example = (row.label, row.example) if isinstance(row, Labelled) else (None, row)
         line = json.dumps([example.uid, example.text, example.pair, label])
         total += int.from_bytes(hashlib.sha256(line.encode()).digest(), "big")
     return hashlib.sha256(f"{count}/{total % 2**256}".encode()).hexdigest()
 
 
-def _uid(row: Labeled) -> str:
+def _uid(row: Labelled) -> str:
     return row.example.uid
 
 
-def _grouped(rows: Iterable[Labeled], key: Callable[[Labeled], str]) -> dict[str, list[Labeled]]:
-    groups: dict[str, list[Labeled]] = defaultdict(list)
+def _grouped(rows: Iterable[Labelled], key: Callable[[Labelled], str]) -> dict[str, list[Labelled]]:
+    groups: dict[str, list[Labelled]] = defaultdict(list)
     for row in rows:
         groups[key(row)].append(row)
     return groups

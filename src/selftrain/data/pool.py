@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from selftrain.data.rows import Example, Labeled, Notes, is_empty, uid_of
+from selftrain.data.rows import Example, Labelled, Notes, is_empty, uid_of
 
 # ── the pool ──
 
@@ -27,32 +27,38 @@ class Pool:
 
     source: Iterable[Example]
     size: int
-    apart: frozenset[str] = frozenset()
+    excluded: frozenset[str] = frozenset()
     """The gists of labelled, dev and test texts."""
-    sifted: bool = False
+    in_memory: bool = False
     """Whether the source is held in memory and already clean."""
 
     def __iter__(self) -> Iterator[Example]:
-        return iter(self.source) if self.sifted else _sift(self.source, self.apart, Notes())
+        return (
+            iter(self.source) if self.in_memory else _cleaned(self.source, self.excluded, Notes())
+        )
 
     def __len__(self) -> int:
         return self.size
 
 
-def sift(source: Iterable[Example], apart: frozenset[str] = frozenset(), *, notes: Notes) -> Pool:
+def clean_pool(
+    source: Iterable[Example], excluded: frozenset[str] = frozenset(), *, notes: Notes
+) -> Pool:
     """Go through a source once: count what it holds, note what is dropped, keep it if short."""
     held: list[Example] = []
     size, room = 0, HELD_CHARACTERS
-    for size, example in enumerate(_sift(source, apart, notes), 1):
+    for size, example in enumerate(_cleaned(source, excluded, notes), 1):
         room -= len(example.uid) + len(example.text) + len(example.pair or "")
         if size <= HELD and room >= 0:
             held.append(example)
     if len(held) < size:
-        return Pool(source, size, apart)
-    return Pool(tuple(held), size, apart, sifted=True)
+        return Pool(source, size, excluded)
+    return Pool(tuple(held), size, excluded, in_memory=True)
 
 
-def _sift(source: Iterable[Example], apart: frozenset[str], notes: Notes) -> Iterator[Example]:
+def _cleaned(
+    source: Iterable[Example], excluded: frozenset[str], notes: Notes
+) -> Iterator[Example]:
     met = Marks()
     for example in source:
         if is_empty(example):
@@ -64,7 +70,7 @@ def _sift(source: Iterable[Example], apart: frozenset[str], notes: Notes) -> Ite
             continue
         for mark in marks:
             met.add(mark)
-        if not apart or gist(example) not in apart:
+        if not excluded or text_key(example) not in excluded:
             yield example
 
 
@@ -124,21 +130,21 @@ class Marks:
 
 def remove_overlap(
     pool: Iterable[Example],
-    others: Iterable[Example | Labeled],
+    others: Iterable[Example | Labelled],
     notes: Notes,
     what: str = "labelled",
 ) -> Pool:
     """The pool without the texts of others: what is labelled or tested on is not learnt from."""
-    clean = pool if isinstance(pool, Pool) else sift(pool, notes=notes)
-    apart = clean.apart | {gist(other) for other in others}
-    rest = sift(clean.source, apart, notes=Notes())  # its other drops are noted already
+    clean = pool if isinstance(pool, Pool) else clean_pool(pool, notes=notes)
+    excluded = clean.excluded | {text_key(other) for other in others}
+    rest = clean_pool(clean.source, excluded, notes=Notes())  # its other drops are noted already
     notes.add(f"{what} texts inside the pool removed", len(clean) - len(rest))
     return rest
 
 
-def gist(row: Example | Labeled) -> str:
+def text_key(row: Example | Labelled) -> str:
     """What makes two texts the same reading: neither case nor blanks nor how accents are coded."""
-    example = row.example if isinstance(row, Labeled) else row
+    example = row.example if isinstance(row, Labelled) else row
     sides = [example.text] if example.pair is None else [example.text, example.pair]
     plain = (" ".join(unicodedata.normalize("NFKC", side).casefold().split()) for side in sides)
     return uid_of("\x1f".join(plain))

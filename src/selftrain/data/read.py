@@ -16,8 +16,8 @@ from selftrain.data.columns import (
     text_columns,
 )
 from selftrain.data.files import Records, Row, records
-from selftrain.data.pool import Pool, sift
-from selftrain.data.rows import Example, Labeled, Notes, is_empty, uid_of
+from selftrain.data.pool import Pool, clean_pool
+from selftrain.data.rows import Example, Labelled, Notes, is_empty, uid_of
 from selftrain.errors import DataError
 
 # ── reading ──
@@ -42,7 +42,7 @@ class Table:
     """The column the uids come from; None where they are hashes."""
 
 
-def read_labelled(source: object, columns: Columns = Columns(), *, notes: Notes) -> list[Labeled]:
+def read_labelled(source: object, columns: Columns = Columns(), *, notes: Notes) -> list[Labelled]:
     """Gold rows, in order: from a path, a data frame, dicts, or (text, label) tuples.
 
     Rows are never dropped here, because a test set must keep its size: a row without a text or
@@ -58,7 +58,7 @@ def read_labelled(source: object, columns: Columns = Columns(), *, notes: Notes)
         label = label_cell(rows, number, row, column)
         trimmed = isinstance(row[column], str) and row[column] != label
         notes.add("labels with blanks around them trimmed", int(trimmed))
-        labelled.append(Labeled(example, label))
+        labelled.append(Labelled(example, label))
     _check_ids([row.example for row in labelled], rows.name)
     return labelled
 
@@ -69,7 +69,7 @@ def read_unlabelled(source: object, columns: Columns = Columns(), *, notes: Note
     stray = stray_label_column(rows, columns.label)
     if stray is not None:
         notes.add(f"label column `{stray}` in the pool ignored")
-    return sift(_Reader.of(rows, columns), notes=notes)
+    return clean_pool(_Reader.of(rows, columns), notes=notes)
 
 
 def read_texts(source: object, columns: Columns = Columns(), *, notes: Notes) -> Table:

@@ -1,6 +1,6 @@
 """What we learn from: examples, labels, splits and lessons, and reading them from files.
 
-An ``Example`` has no label and a ``Labeled`` has one, so a pool cannot leak what it was
+An ``Example`` has no label and a ``Labelled`` has one, so a pool cannot leak what it was
 never given: the type of the pool has no field for it.
 """
 
@@ -23,7 +23,7 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
-class Labeled:
+class Labelled:
     """An example with a label: gold, or given by a teacher."""
 
     example: Example
@@ -37,14 +37,14 @@ class Labeled:
 class Split:
     """What a run may see: labelled rows, an optional dev set, and the pool without labels."""
 
-    labeled: tuple[Labeled, ...]
-    unlabeled: Iterable[Example]
+    labelled: tuple[Labelled, ...]
+    unlabelled: Iterable[Example]
     """The pool: any iterable that can be read again."""
-    dev: tuple[Labeled, ...] = ()
+    dev: tuple[Labelled, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class AuditLine:
     """One line of the audit: what the teacher thought of an example, and what became of it."""
 
     uid: str
@@ -57,22 +57,22 @@ class Judged:
     """``easy`` (drawn), ``hard`` (kept for contrast) or ``left``."""
 
 
-class Lines(Protocol):
+class AuditLines(Protocol):
     """The lines of an audit: how many, and each of them as often as asked."""
 
     def __len__(self) -> int: ...
 
-    def __iter__(self) -> Iterator[Judged]: ...
+    def __iter__(self) -> Iterator[AuditLine]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
     """What one student learns from: D_r (easy), D_h (hard) and D_l (gold)."""
 
-    gold: tuple[Labeled, ...]
-    easy: tuple[Labeled, ...] = ()
-    hard: tuple[Labeled, ...] = ()
-    audit: Lines = ()
+    gold: tuple[Labelled, ...]
+    easy: tuple[Labelled, ...] = ()
+    hard: tuple[Labelled, ...] = ()
+    audit: AuditLines = ()
     """A tuple in the order of uids; of a long pool, read from a file in the pool's own order."""
     near: tuple[tuple[int, ...], ...] = ()
     """For each easy row the places of its neighbours among the easy; empty where none are asked

@@ -6,17 +6,17 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
-from selftrain.data.pool import gist, remove_overlap
-from selftrain.data.rows import Example, Labeled, Notes, Split, uid_of
+from selftrain.data.pool import remove_overlap, text_key
+from selftrain.data.rows import Example, Labelled, Notes, Split, uid_of
 from selftrain.errors import DataError, closest, listing
 
 # ── the split ──
 
 
 def make_split(
-    labelled: Sequence[Labeled],
+    labelled: Sequence[Labelled],
     unlabelled: Iterable[Example],
-    dev: Sequence[Labeled] = (),
+    dev: Sequence[Labelled] = (),
     *,
     notes: Notes,
 ) -> Split:
@@ -36,7 +36,7 @@ def make_split(
     return Split(tuple(gold), pool, tuple(held_out))
 
 
-def check_labels(rows: Iterable[Labeled], known: Collection[str], where: str) -> None:
+def check_labels(rows: Iterable[Labelled], known: Collection[str], where: str) -> None:
     """Every label of dev or test must have been seen in training."""
     strange = next((row.label for row in rows if row.label not in known), None)
     if strange is not None:
@@ -59,8 +59,8 @@ def check_kind(examples: Sequence[Example], *, pair: bool, who: str) -> None:
         )
 
 
-def _distinct(rows: Iterable[Labeled], where: str, notes: Notes) -> list[Labeled]:
-    first: dict[str, Labeled] = {}
+def _distinct(rows: Iterable[Labelled], where: str, notes: Notes) -> list[Labelled]:
+    first: dict[str, Labelled] = {}
     for row in rows:
         text, label = row.example.text, row.label
         kept = first.setdefault(uid_of(text, row.example.pair), row)
@@ -73,7 +73,7 @@ def _distinct(rows: Iterable[Labeled], where: str, notes: Notes) -> list[Labeled
     return list(first.values())
 
 
-def _check_classes(gold: Sequence[Labeled]) -> None:
+def _check_classes(gold: Sequence[Labelled]) -> None:
     counts = Counter(row.label for row in gold)
     if len(counts) < 2:
         found = "".join(f"one class: `{label}`" for label in counts) or "no class"
@@ -89,10 +89,10 @@ def _check_classes(gold: Sequence[Labeled]) -> None:
         )
 
 
-def _without(dev: list[Labeled], gold: Iterable[Labeled], notes: Notes) -> list[Labeled]:
+def _without(dev: list[Labelled], gold: Iterable[Labelled], notes: Notes) -> list[Labelled]:
     """Dev rows that were not learnt from: measured on its own lessons, any model looks good."""
-    learnt = {gist(row) for row in gold}
-    rest = [row for row in dev if gist(row) not in learnt]
+    learnt = {text_key(row) for row in gold}
+    rest = [row for row in dev if text_key(row) not in learnt]
     if dev and not rest:
         raise DataError("every dev row is also a labelled row", "give other rows, or no dev set")
     notes.add("labelled texts inside dev removed", len(dev) - len(rest))

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 
-from selftrain.data.pool import gist
-from selftrain.data.rows import Labeled, Notes, Split
+from selftrain.data.pool import text_key
+from selftrain.data.rows import Labelled, Notes, Split
 from selftrain.data.task import Task, find
 from selftrain.disk import slug
 from selftrain.errors import (
@@ -48,7 +48,7 @@ from selftrain.training.evaluate import Predictor, answered, score
 from selftrain.training.loop import Round
 from selftrain.training.machine import Machine, once, unheard
 from selftrain.training.metrics import Bin, accuracy, reliability
-from selftrain.training.preflight import rehearse
+from selftrain.training.preflight import preflight
 
 CELLS = "cells.jsonl"
 SAMPLE = 128  # rows on which the speed of a backbone is measured
@@ -61,7 +61,7 @@ class Ground:
     group: Group
     task: Task
     split: Split
-    held: tuple[Labeled, ...]
+    held: tuple[Labelled, ...]
     """The rows that are scored."""
     backbone: Backbone
     tell: Callable[[str], object]
@@ -217,8 +217,8 @@ class Bench:
             method = self.method(group, name)
             work = float(held + labelled)
             if method is not None:
-                teacher = (group, method.teacher, method.adapt)
-                votes = (*teacher, method.pool, method.passes, method.passes_in)
+                teacher = (group, method.teacher, method.tapt)
+                votes = (*teacher, method.pool, method.passes, method.dropout_layers)
                 work = rows_read(
                     method,
                     backbone,
@@ -233,7 +233,7 @@ class Bench:
             whole += work * speeds[pair]
         return whole
 
-    def scored(self, rows: tasksets.Taskset) -> tuple[Labeled, ...]:
+    def scored(self, rows: tasksets.Taskset) -> tuple[Labelled, ...]:
         """The rows that a cell is scored on."""
         held = rows.test(self.most) if self.grid.on == "test" else rows.design
         if not held:
@@ -250,8 +250,8 @@ class Bench:
         split, held = rows.split(group.shots, group.seed, notes), self.scored(rows)
         for text, times in notes:
             self.say(f"{group.place}: {text}: {times}")
-        seen = {*map(gist, split.labeled), *map(gist, split.unlabeled)}
-        also = sum(gist(row) in seen for row in held)
+        seen = {*map(text_key, split.labelled), *map(text_key, split.unlabelled)}
+        also = sum(text_key(row) in seen for row in held)
         return Ground(group, rows.task, split, held, backbone, once(self.say), also)
 
     def cell(self, ground: Ground, name: str) -> Result:
@@ -259,9 +259,9 @@ class Bench:
         group, task, split, backbone = ground.group, ground.task, ground.split, ground.backbone
         method = self.method(group, name)
         if method is None:
-            model = REFERENCES[name](task, backbone, split.labeled, ground.held)
+            model = REFERENCES[name](task, backbone, split.labelled, ground.held)
             return self.result(ground, name, model)
-        for note in rehearse(task, split, method, backbone, seed=group.seed):
+        for note in preflight(task, split, method, backbone, seed=group.seed):
             ground.tell(f"{group.place}: {note}")
         folder = self.folder(group, name, method)
         kept = Shared.of(

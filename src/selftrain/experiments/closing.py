@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from selftrain.data.rows import Labeled, Split
+from selftrain.data.rows import Labelled, Split
 from selftrain.data.task import Task
 from selftrain.model.backbone import Backbone
 from selftrain.runs.train import Watched
@@ -93,7 +93,7 @@ def cells(
     rounds: Sequence[Round],
     task: Task,
     split: Split,
-    test: Sequence[Labeled],
+    test: Sequence[Labelled],
     *,
     backbone: Backbone,
     seed: int,
@@ -109,7 +109,7 @@ def cells(
         return Cell(system, seed, evaluate(Watched(model, on), test)["accuracy"])
 
     yield cell(MAJORITY, Majority(task, test))
-    yield cell(FROZEN, FrozenLogistic(task, backbone, split.labeled))
+    yield cell(FROZEN, FrozenLogistic(task, backbone, split.labelled))
     kept = None
     for round_ in rounds:
         if round_.failed:

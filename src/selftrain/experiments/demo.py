@@ -29,9 +29,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from selftrain.data.fewshot import sample
-from selftrain.data.pool import gist
+from selftrain.data.pool import text_key
 from selftrain.data.read import Columns, read_labelled
-from selftrain.data.rows import Example, Labeled, Notes, Split, uid_of
+from selftrain.data.rows import Example, Labelled, Notes, Split, uid_of
 from selftrain.data.split import make_split
 from selftrain.data.task import Task, from_labels
 from selftrain.errors import DataError
@@ -75,7 +75,7 @@ def rows_of(
     columns: Columns = Columns(),
     *,
     notes: Notes | None = None,
-) -> tuple[Task, list[Labeled]]:
+) -> tuple[Task, list[Labelled]]:
     """The task and the rows of a demo: ``movies`` or ``sources``, or those of one's own file.
 
     ``data`` is a labelled file with these columns, or the archive itself where there is no network.
@@ -184,7 +184,7 @@ def _sha256(path: Path) -> str:
 # ── reading ──
 
 
-def movies(path: Path, *, sha256: str = SHA256) -> list[Labeled]:
+def movies(path: Path, *, sha256: str = SHA256) -> list[Labelled]:
     """Movie sentences rated at least 1 (positive) or at most -1 (negative); the rest is dropped."""
     archive = _checked(path, sha256)
     return [
@@ -194,7 +194,7 @@ def movies(path: Path, *, sha256: str = SHA256) -> list[Labeled]:
     ]
 
 
-def sources(path: Path, *, sha256: str = SHA256, most: int = PER_SOURCE) -> list[Labeled]:
+def sources(path: Path, *, sha256: str = SHA256, most: int = PER_SOURCE) -> list[Labelled]:
     """Sentences labelled by where they were written, as many of each source as of the others."""
     archive = _checked(path, sha256)
     rows = [
@@ -206,8 +206,8 @@ def sources(path: Path, *, sha256: str = SHA256, most: int = PER_SOURCE) -> list
     return chosen
 
 
-def _row(text: str, label: str) -> Labeled:
-    return Labeled(Example(uid_of(text), text), label)
+def _row(text: str, label: str) -> Labelled:
+    return Labelled(Example(uid_of(text), text), label)
 
 
 def _rated(archive: bytes, member: str) -> Iterator[tuple[float, str]]:
@@ -259,11 +259,11 @@ def _checked(path: Path, sha256: str) -> bytes:
 class DemoSplit:
     """One cut of the rows; no text is in two parts."""
 
-    labelled: tuple[Labeled, ...]
+    labelled: tuple[Labelled, ...]
     pool: tuple[Example, ...]
-    design: tuple[Labeled, ...]
+    design: tuple[Labelled, ...]
     """For every decision we take."""
-    test: tuple[Labeled, ...]
+    test: tuple[Labelled, ...]
     """Read by the closing table only."""
 
     def split(self, notes: Notes | None = None) -> Split:
@@ -272,7 +272,7 @@ class DemoSplit:
 
 
 def cut(
-    rows: Iterable[Labeled], seed: int, *, shots: int = SHOTS, notes: Notes | None = None
+    rows: Iterable[Labelled], seed: int, *, shots: int = SHOTS, notes: Notes | None = None
 ) -> DemoSplit:
     """Test and design rows by uid hash, alike for every seed; then the labelled ones by seed.
 
@@ -288,9 +288,9 @@ def cut(
     )
 
 
-def distinct(rows: Iterable[Labeled]) -> list[Labeled]:
+def distinct(rows: Iterable[Labelled]) -> list[Labelled]:
     """One row for each text, compared by letters and digits alone; none where labels differ."""
-    alike: dict[str, list[Labeled]] = defaultdict(list)
+    alike: dict[str, list[Labelled]] = defaultdict(list)
     for row in rows:
         alike[_letters(row.example)].append(row)
     return [
@@ -303,4 +303,4 @@ def distinct(rows: Iterable[Labeled]) -> list[Labeled]:
 def _letters(example: Example) -> str:
     sides = [example.text] if example.pair is None else [example.text, example.pair]
     letters = ["".join(re.findall(r"\w", side.casefold())) for side in sides]
-    return "\x1f".join(letters) if all(letters) else gist(example)  # emoji differ by themselves
+    return "\x1f".join(letters) if all(letters) else text_key(example)  # emoji differ by themselves

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Sequence
 
-from selftrain.data.rows import Example, Labeled
+from selftrain.data.rows import Example, Labelled
 from selftrain.data.task import Task
 from selftrain.method.spec import Method, Tune
 from selftrain.model.backbone import Backbone
@@ -37,8 +37,8 @@ def rows_read(
     """
     drawn = pool if method.pool == "all" else min(pool, method.pool)
     whole = 0.0 if taught else training(method.teacher, labelled, classes)
-    if method.adapt is not None and not taught:
-        whole += (FULL + 1) * method.adapt.steps * method.adapt.batch  # and its many words
+    if method.tapt is not None and not taught:
+        whole += (FULL + 1) * method.tapt.steps * method.tapt.batch_size  # and its many words
     reader = method.teacher
     frozen = 1 - tuned_share(method.student[0], backbone) if method.student else 0.0
     if not (taught and method.rounds):
@@ -46,10 +46,10 @@ def rows_read(
     for number in range(1, method.rounds + 1):
         easy = method.select.size(drawn, number)
         if number > 1 or not voted:
-            share = top_share(method.passes_in, backbone)
+            share = top_share(method.dropout_layers, backbone)
             whole += drawn * (1 + DROPOUT * share * method.passes) * longer(reader)
         whole += sum(
-            training(how, labelled if how.only else easy, classes) * (1 - frozen)
+            training(how, labelled if how.train_on else easy, classes) * (1 - frozen)
             for how in method.student
         )
         whole += drawn * frozen  # computed once a text
@@ -60,27 +60,27 @@ def rows_read(
 
 def training(how: Tune, rows: int, classes: int) -> float:
     """One fit, in rows read."""
-    steps = how.steps or (how.epochs or 0) * math.ceil(rows / how.batch)
-    batch = float(how.batch)
+    steps = how.steps or (how.epochs or 0) * math.ceil(rows / how.batch_size)
+    batch = float(how.batch_size)
     if how.contrast is not None:
         batch += classes * how.contrast.negatives
     if how.smooth is not None:
         batch *= 2
     start = rows if how.head_start == "regression" else 0
-    once = FULL if isinstance(how.changes, Full) else MODULE
+    once = FULL if isinstance(how.tuning, Full) else MODULE
     agreeing = 0.0 if how.reweigh is None else (1 - how.reweigh.after) * (once + 2)
     return start + steps * batch * (once + agreeing) * longer(how)
 
 
 def longer(how: Tune) -> float:
     """How much longer a row is for a model that was tuned so: P-tuning adds tokens to each."""
-    added = how.changes.length if isinstance(how.changes, PTuning) else 0
+    added = how.tuning.length if isinstance(how.tuning, PTuning) else 0
     return 1 + added / TOKENS
 
 
 def tuned_share(how: Tune, backbone: Backbone) -> float:
     """The share of the layers that a step goes through: below the tuned ones it is remembered."""
-    layers = layers_of(how.changes)
+    layers = layers_of(how.tuning)
     return 1.0 if layers is None else top_share(layers, backbone)
 
 
@@ -90,7 +90,7 @@ def top_share(layers: Layers, backbone: Backbone) -> float:
     return wavering(layers, backbone.family, count) / count
 
 
-def seconds_a_row(task: Task, backbone: Backbone, rows: Sequence[Labeled]) -> float:
+def seconds_a_row(task: Task, backbone: Backbone, rows: Sequence[Labelled]) -> float:
     """How long one row takes here, measured on some."""
     model = FrozenLogistic(task, backbone, rows)
     examples: list[Example] = [row.example for row in rows]

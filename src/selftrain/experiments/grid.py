@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from typing_extensions import TypedDict
 
-from selftrain.data.rows import Labeled
+from selftrain.data.rows import Labelled
 from selftrain.data.task import Task, find
 from selftrain.disk import slug
 from selftrain.errors import ConfigError, first_problem, require
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 from selftrain.data.toml import check_name, read_toml
 
 SEEDS = (12, 21, 42, 87, 100)
-Reference = Callable[[Task, Backbone, Sequence[Labeled], Sequence[Labeled]], Predictor]
+Reference = Callable[[Task, Backbone, Sequence[Labelled], Sequence[Labelled]], Predictor]
 """Made of a task, a backbone, labelled rows, and the rows that are scored."""
 REFERENCES: dict[str, Reference] = {
     "majority": lambda task, _backbone, _gold, held: Majority(task, held),
@@ -90,8 +90,8 @@ class Grid:
         methods = [
             name
             for name, method in self.methods.items()
-            if (few or not (method.rounds or method.adapt))
-            and not ((method.prompts or method.adapt) and group.backbone == "minilm")
+            if (few or not (method.rounds or method.tapt))
+            and not ((method.prompts or method.tapt) and group.backbone == "minilm")
         ]
         return [*references, *methods]
 

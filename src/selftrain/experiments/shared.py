@@ -64,14 +64,14 @@ class Shared:
             "teacher": taught,
             "pool": method.pool,
             "passes": method.passes,
-            "passes_in": method.passes_in,
+            "dropout_layers": method.dropout_layers,
         }
         return cls(folder, method, seed, _key(taught), _key(voted))
 
     @property
     def apart(self) -> bool:
         """Whether nothing is shared: what a trunk remembers depends on the students beside it."""
-        return layers_of(self.method.teacher.changes) is not None
+        return layers_of(self.method.teacher.tuning) is not None
 
     def teacher_of(
         self,
@@ -134,7 +134,7 @@ class Shared:
 def alone(method: Method) -> Method:
     """The method's teacher, without a student: how many rows it would annotate decides nothing."""
     teacher = Method("teacher", method.teacher, (), rounds=0)
-    return replace(teacher, adapt=method.adapt, pool=method.pool) if method.adapt else teacher
+    return replace(teacher, tapt=method.tapt, pool=method.pool) if method.tapt else teacher
 
 
 def piece(votes: Votes, start: int, end: int) -> Votes:

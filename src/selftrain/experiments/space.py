@@ -19,13 +19,13 @@ Space = Mapping[str, tuple[Value, ...]]
 """Entry of a method, as a path with dots, to the values that are tried."""
 
 PAPER = (
-    "teacher.batch",
+    "teacher.batch_size",
     "select.score.alpha",
     "student.contrast.weight",
-    "student.changes.length",
-    "student.changes.width",
-    "teacher.changes.length",
-    "teacher.changes.width",
+    "student.tuning.length",
+    "student.tuning.width",
+    "teacher.tuning.length",
+    "teacher.tuning.width",
 )
 """What Table 8 varies. Its batches of 4 and 8 are those of labelled rows: pseudo-labelled ones come
 in 16 or 32. Its length I and width m are those of the student's module, where it has one."""
@@ -37,7 +37,7 @@ def entries(method: Method) -> dict[str, Any]:
     Without rounds nothing but the teacher decides.
 
     >>> from selftrain.method.recipes import recipe
-    >>> entries(recipe("upet-head-prefix"))["student.changes.length"]
+    >>> entries(recipe("upet-head-prefix"))["student.tuning.length"]
     16
     """
     whole = to_plain(method, whole=True)
@@ -71,11 +71,11 @@ def paper_space(method: Method) -> Space:
 
     >>> from selftrain.method.recipes import recipe
     >>> paper_space(recipe("head-ft"))
-    {'teacher.batch': (4, 8)}
+    {'teacher.batch_size': (4, 8)}
     """
     places = [path for path in PAPER if path in entries(method)]
-    if any(path.startswith("student.changes.") for path in places):
-        places = [path for path in places if not path.startswith("teacher.changes.")]
+    if any(path.startswith("student.tuning.") for path in places):
+        places = [path for path in places if not path.startswith("teacher.tuning.")]
     return {
         path: searched.values
         for path in places

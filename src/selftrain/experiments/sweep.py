@@ -126,7 +126,7 @@ class Sweep:
 
     def __post_init__(self) -> None:
         brought("optuna", "sweep")  # first: whoever lacks it hears so at once
-        hint = "--space FILE, with entries such as student.rate = [1e-4, 1e-3]"
+        hint = "--space FILE, with entries such as student.learning_rate = [1e-4, 1e-3]"
         require(bool(self.space), "the space", self.space, "one entry or more", hint)
         check_space(self.space, self.method)
         one = self.bench(self.method, self.out)

@@ -15,7 +15,7 @@ from pathlib import Path
 from selftrain.data.fewshot import sample
 from selftrain.data.pool import remove_overlap
 from selftrain.data.read import Columns, read_labelled
-from selftrain.data.rows import Labeled, Notes, Split
+from selftrain.data.rows import Labelled, Notes, Split
 from selftrain.data.split import make_split
 from selftrain.data.task import Task
 from selftrain.errors import DataError
@@ -33,9 +33,9 @@ class Taskset:
 
     folder: Path
     task: Task
-    rows: tuple[Labeled, ...]
+    rows: tuple[Labelled, ...]
     """To learn from: a few of them with their label, the rest without."""
-    design: tuple[Labeled, ...]
+    design: tuple[Labelled, ...]
 
     @classmethod
     def read(cls, data: Path, task: Task) -> Taskset:
@@ -45,7 +45,7 @@ class Taskset:
         cut = DESIGN if len(rows) >= 2 * DESIGN else 0
         return cls(folder, task, tuple(rows[cut:]), tuple(rows[:cut]))
 
-    def test(self, most: int | None = None) -> tuple[Labeled, ...]:
+    def test(self, most: int | None = None) -> tuple[Labelled, ...]:
         """The test rows, or so many of them, the same for every seed."""
         return tuple(by_hash(_read(self.folder, "test", self.task))[:most])
 
@@ -62,7 +62,7 @@ class Taskset:
         return make_split(few, pool, notes=notes)
 
 
-def by_hash(rows: list[Labeled]) -> list[Labeled]:
+def by_hash(rows: list[Labelled]) -> list[Labelled]:
     """The rows in an order that no file decides."""
     return sorted(rows, key=lambda row: uniform(0, row.example.uid))
 
@@ -100,6 +100,6 @@ def _file(folder: Path, part: str) -> Path | None:
     return next((path for path in paths if path.is_file()), None)
 
 
-def _read(folder: Path, part: str, task: Task) -> list[Labeled]:
+def _read(folder: Path, part: str, task: Task) -> list[Labelled]:
     columns = Columns(text="text_a", pair="text_b") if task.pair else Columns(text="text")
     return read_labelled(find(folder, part), columns, notes=Notes())

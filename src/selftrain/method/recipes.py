@@ -17,26 +17,28 @@ from typing import Literal, get_args
 
 from selftrain.errors import ConfigError
 from selftrain.method.losses import PHCE, CrossEntropy, EasyHard, Smooth, Soft
-from selftrain.method.selection import Alike, Certain, LowVariance, Reliable, Selection
-from selftrain.method.spec import Agreement, Masked, Method, Tune
+from selftrain.method.selection import Certain, LowVariance, Reliable, Selection, Uniform
+from selftrain.method.spec import TAPT, Agreement, Method, Tune
 from selftrain.model.pel import Adapter, AnyTuning, Full, Prefix, PTuning
 
 Preset = Literal["laptop", "paper", "published"]
-Reads = Literal["head", "prompt"]
+Reader = Literal["head", "prompt"]
 
 PAPER = Method(
     name="upet-head-adapter",
-    teacher=Tune(changes=Full(), loss=CrossEntropy(), steps=None, epochs=100, batch=8, rate=1e-5),
+    teacher=Tune(
+        tuning=Full(), loss=CrossEntropy(), steps=None, epochs=100, batch_size=8, learning_rate=1e-5
+    ),
     student=(
         Tune(
-            changes=Adapter(width=128),
+            tuning=Adapter(width=128),
             loss=PHCE(tau=10),
             contrast=EasyHard(weight=0.1, negatives=4, temperature=0.1),
             head="dense",
             steps=None,
             epochs=100,
-            batch=16,
-            rate=1e-4,
+            batch_size=16,
+            learning_rate=1e-4,
         ),
     ),
     rounds=5,
@@ -48,30 +50,30 @@ PAPER = Method(
 LAPTOP = Method(
     name="upet-head-adapter",
     teacher=Tune(
-        changes=Full(),
+        tuning=Full(),
         loss=CrossEntropy(),
         head_start="regression",
         steps=60,
-        batch=16,
-        rate=2e-5,
-        head_rate=1e-3,
+        batch_size=16,
+        learning_rate=2e-5,
+        head_learning_rate=1e-3,
     ),
     student=(
         Tune(
-            changes=Adapter(width=64),
+            tuning=Adapter(width=64),
             loss=PHCE(tau=10),
             contrast=EasyHard(weight=0.01, negatives=2, temperature=0.1),
             head_start="regression",
             steps=80,
-            batch=32,
-            gold=0.25,
-            rate=1e-3,
+            batch_size=32,
+            gold_share=0.25,
+            learning_rate=1e-3,
         ),
     ),
     rounds=3,
     pool=2048,
     passes=4,
-    passes_in="last",
+    dropout_layers="last",
     select=Selection(
         score=Reliable(alpha=0.4), count=None, shares=(0.25, 0.35, 0.5), how="topk", hard="bottom"
     ),
@@ -93,19 +95,25 @@ TUNINGS: dict[str, dict[Preset, tuple[AnyTuning, float]]] = {
 # ── UPET ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def upet(reads: Reads, tuning: str, preset: Preset = "laptop") -> Method:
+def upet(reader: Reader, tuning: str, preset: Preset = "laptop") -> Method:
     """UPET with one of the six students, for example ``upet("prompt", "prefix")``."""
     base = PRESETS[preset]
-    changes, rate = tuned(tuning, preset)
+    module, learning_rate = tuned(tuning, preset)
     first = base.student[0]
     # A module that needs a higher rate must not shake a head that starts from regression.
-    head_rate = first.rate if first.head_start == "regression" and rate != first.rate else None
-    student = replace(first, changes=changes, rate=rate, head_rate=head_rate)
+    head_learning_rate = (
+        first.learning_rate
+        if first.head_start == "regression" and learning_rate != first.learning_rate
+        else None
+    )
+    student = replace(
+        first, tuning=module, learning_rate=learning_rate, head_learning_rate=head_learning_rate
+    )
     return replace(
         base,
-        name=f"upet-{reads}-{tuning}",
-        teacher=reading(base.teacher, reads),
-        student=(reading(student, reads),),
+        name=f"upet-{reader}-{tuning}",
+        teacher=reading(base.teacher, reader),
+        student=(reading(student, reader),),
     )
 
 
@@ -114,11 +122,11 @@ def tuned(tuning: str, preset: Preset) -> tuple[AnyTuning, float]:
     return TUNINGS[tuning]["paper" if preset == "published" else preset]
 
 
-def reading(how: Tune, reads: Reads) -> Tune:
+def reading(how: Tune, reader: Reader) -> Tune:
     """The same tuning by head or by prompt; a prompt has no head to start or to shape."""
-    if reads == "head":
-        return replace(how, reads=reads)
-    return replace(how, reads=reads, head="linear", head_start="random")
+    if reader == "head":
+        return replace(how, reader=reader)
+    return replace(how, reader=reader, head="linear", head_start="random")
 
 
 def whole(method: Method) -> Method:
@@ -126,9 +134,9 @@ def whole(method: Method) -> Method:
     full = method.teacher
     student = replace(
         method.student[0],
-        changes=full.changes,
-        rate=full.rate,
-        head_rate=full.head_rate,
+        tuning=full.tuning,
+        learning_rate=full.learning_rate,
+        head_learning_rate=full.head_learning_rate,
         head=full.head,
     )
     return replace(method, student=(student,))
@@ -137,33 +145,33 @@ def whole(method: Method) -> Method:
 # ── what the paper compares it with ──────────────────────────────────────────────────────────
 
 
-def fine_tuning(reads: Reads, preset: Preset = "laptop") -> Method:
+def fine_tuning(reader: Reader, preset: Preset = "laptop") -> Method:
     """The labels alone, all parameters: UPET's teacher without a student."""
-    base = upet(reads, "adapter", preset)
-    return replace(base, name=f"{reads}-ft", student=(), rounds=0)
+    base = upet(reader, "adapter", preset)
+    return replace(base, name=f"{reader}-ft", student=(), rounds=0)
 
 
 def with_all_labels(method: Method) -> Method:
     """Fine-tuning where every row has its label (ours): three epochs of 32 rows."""
-    teacher = replace(method.teacher, steps=None, epochs=3, batch=32)
+    teacher = replace(method.teacher, steps=None, epochs=3, batch_size=32)
     return replace(method, teacher=teacher)
 
 
 def adapted(preset: Preset = "laptop") -> Method:
     """TAPT: the encoder first guesses masked words of the pool, then learns from the labels."""
-    return replace(fine_tuning("head", preset), name="tapt-head-ft", adapt=Masked())
+    return replace(fine_tuning("head", preset), name="tapt-head-ft", tapt=TAPT())
 
 
-def self_training(reads: Reads, preset: Preset = "laptop") -> Method:
+def self_training(reader: Reader, preset: Preset = "laptop") -> Method:
     """Plain self-training: all of D_u' by its hard labels, cross entropy, all parameters."""
-    base = whole(upet(reads, "adapter", preset))
+    base = whole(upet(reader, "adapter", preset))
     student = replace(base.student[0], loss=CrossEntropy(), contrast=None)
     return replace(
         base,
-        name=f"{reads}-st",
+        name=f"{reader}-st",
         student=(student,),
         passes=1,
-        select=Selection(score=Alike(), count=None, shares=(1.0,), label="deterministic"),
+        select=Selection(score=Uniform(), count=None, shares=(1.0,), label="deterministic"),
     )
 
 
@@ -178,7 +186,7 @@ def ust(*, hard: bool, preset: Preset = "laptop") -> Method:
         base.student[0],
         loss=CrossEntropy(),
         contrast=None,
-        gold=0.0,
+        gold_share=0.0,
         head_start="random",
         starts_from="teacher",
     )
@@ -197,7 +205,7 @@ def ust(*, hard: bool, preset: Preset = "laptop") -> Method:
 
 
 def cest(preset: Preset = "laptop") -> Method:
-    """CEST, a reconstruction: its graph formula is not public. See ``losses.Smooth``.
+    """CEST, a reconstruction: its graph formula was not at hand. See ``losses.Smooth``.
 
     Drawn by certainty; PHCE, and neighbours of one pseudo label are held close.
     """
@@ -215,26 +223,28 @@ def list_(preset: Preset = "laptop") -> Method:
     its two stages share them, three to one.
     """
     base = upet("prompt", "adapter", preset)
-    changes, rate = tuned("adapter", preset)
+    module, learning_rate = tuned("adapter", preset)
     soft = replace(
         base.student[0],
         loss=Soft(),
         contrast=None,
-        gold=0.0,
+        gold_share=0.0,
         lm_head="tuned",
         reweigh=Agreement(after=0.6),
     )
-    gold = replace(soft, loss=CrossEntropy(), reweigh=None, only="gold", batch=base.teacher.batch)
+    gold = replace(
+        soft, loss=CrossEntropy(), reweigh=None, train_on="gold", batch_size=base.teacher.batch_size
+    )
     if base.student[0].steps is not None:
         few = base.student[0].steps // 4
         soft, gold = replace(soft, steps=base.student[0].steps - few), replace(gold, steps=few)
     method = replace(
         base,
         name="list",
-        teacher=replace(base.teacher, changes=changes, rate=rate, lm_head="tuned"),
+        teacher=replace(base.teacher, tuning=module, learning_rate=learning_rate, lm_head="tuned"),
         student=(soft, gold),
         passes=1,
-        select=Selection(score=Alike(), count=None, shares=(1.0,), label="deterministic"),
+        select=Selection(score=Uniform(), count=None, shares=(1.0,), label="deterministic"),
     )
     return replace(method, rounds=6, converged=0.0) if preset == "published" else method
 
@@ -252,13 +262,15 @@ def _alpha(method: Method, alpha: float) -> Method:
 
 def _all_of_it(method: Method) -> Method:
     """Nothing is selected: all of D_u' is easy, and no hard row is left to contrast with."""
-    select = replace(method.select, score=Alike(), count=None, shares=(1.0,))
+    select = replace(method.select, score=Uniform(), count=None, shares=(1.0,))
     return _student(replace(method, select=select), contrast=None)
 
 
 def _any_of_it(method: Method) -> Method:
     """As many easy rows as ever, but drawn uniformly; the rest is hard."""
-    return replace(method, select=replace(method.select, score=Alike(), how="sample", hard="rest"))
+    return replace(
+        method, select=replace(method.select, score=Uniform(), how="sample", hard="rest")
+    )
 
 
 WITHOUT: dict[str, Callable[[Method], Method]] = {
@@ -275,33 +287,33 @@ reliable example sampling" is, so there are two of it."""
 
 # ── by name ──────────────────────────────────────────────────────────────────────────────────
 
-READS: tuple[Reads, ...] = get_args(Reads)
+READERS: tuple[Reader, ...] = get_args(Reader)
 
 
-def _full(reads: Reads, preset: Preset) -> Method:
-    return replace(whole(upet(reads, "adapter", preset)), name=f"upet-{reads}-full")
+def _full(reader: Reader, preset: Preset) -> Method:
+    return replace(whole(upet(reader, "adapter", preset)), name=f"upet-{reader}-full")
 
 
-def _pel_teacher(reads: Reads, preset: Preset, *, full: bool) -> Method:
+def _pel_teacher(reader: Reader, preset: Preset, *, full: bool) -> Method:
     """The teacher has a module too, instead of all its parameters (Table 2)."""
-    method = _full(reads, preset) if full else upet(reads, "adapter", preset)
-    changes, rate = tuned("adapter", preset)
-    teacher = replace(method.teacher, changes=changes, rate=rate)
+    method = _full(reader, preset) if full else upet(reader, "adapter", preset)
+    module, learning_rate = tuned("adapter", preset)
+    teacher = replace(method.teacher, tuning=module, learning_rate=learning_rate)
     return replace(method, name=f"{method.name}-pel-teacher", teacher=teacher)
 
 
 BY_NAME: dict[str, Callable[[Preset], Method]] = {
-    **{f"upet-{r}-{t}": partial(upet, r, t) for r in READS for t in TUNINGS},
-    **{f"{r}-ft": partial(fine_tuning, r) for r in READS},
+    **{f"upet-{r}-{t}": partial(upet, r, t) for r in READERS for t in TUNINGS},
+    **{f"{r}-ft": partial(fine_tuning, r) for r in READERS},
     "tapt-head-ft": adapted,
-    **{f"{r}-st": partial(self_training, r) for r in READS},
+    **{f"{r}-st": partial(self_training, r) for r in READERS},
     "ust": lambda preset: ust(hard=False, preset=preset),
     "ust-hard": lambda preset: ust(hard=True, preset=preset),
     "cest": cest,
     "list": list_,
-    **{f"upet-{r}-full": partial(_full, r) for r in READS},
-    **{f"upet-{r}-adapter-pel-teacher": partial(_pel_teacher, r, full=False) for r in READS},
-    **{f"upet-{r}-full-pel-teacher": partial(_pel_teacher, r, full=True) for r in READS},
+    **{f"upet-{r}-full": partial(_full, r) for r in READERS},
+    **{f"upet-{r}-adapter-pel-teacher": partial(_pel_teacher, r, full=False) for r in READERS},
+    **{f"upet-{r}-full-pel-teacher": partial(_pel_teacher, r, full=True) for r in READERS},
 }
 DEFAULT = "upet-head-adapter"
 

@@ -20,7 +20,7 @@ from pydantic import Field
 from torch import Tensor
 
 from selftrain.data.audit_lines import LEFT, Draft
-from selftrain.data.rows import Example, Judged, Labeled, Lesson
+from selftrain.data.rows import AuditLine, Example, Labelled, Lesson
 from selftrain.errors import require
 from selftrain.method.scores import (
     Votes,
@@ -39,7 +39,7 @@ Stream = Iterable[tuple[Sequence[Example], Votes]]
 
 
 @dataclass(frozen=True, slots=True)
-class Alike:
+class Uniform:
     """Every example the same: the "uniform" ablation, without reliable example sampling."""
 
     kind: Literal["alike"] = "alike"
@@ -88,7 +88,7 @@ class Reliable:
         return self.alpha * sure + (1 - self.alpha) * settled
 
 
-AnyScore = Annotated[Alike | Certain | Reliable, Field(discriminator="kind")]
+AnyScore = Annotated[Uniform | Certain | Reliable, Field(discriminator="kind")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ class Selection:
         self,
         stream: Stream,
         labels: Sequence[str],
-        gold: tuple[Labeled, ...],
+        gold: tuple[Labelled, ...],
         *,
         pool: int,
         number: int,
@@ -210,7 +210,7 @@ class Selection:
         """Read a part of the pool and keep its candidates."""
         shard = Shard(audit=Draft(folder))
         for candidate in self.candidates(stream, seed):
-            shard.audit.add(judged(candidate, labels))
+            shard.audit.add(audit_line(candidate, labels))
             shard.rows[candidate.label] += 1
             shard.easy.setdefault(candidate.label, []).append(candidate)
             if len(shard.easy[candidate.label]) > 2 * wanted + 64:
@@ -242,7 +242,7 @@ class Selection:
             del spare[4 * wanted :]
 
     def settle(
-        self, shard: Shard, labels: Sequence[str], gold: tuple[Labeled, ...], wanted: int
+        self, shard: Shard, labels: Sequence[str], gold: tuple[Labelled, ...], wanted: int
     ) -> Lesson:
         """Decide quotas, and say of every row whether it became easy, hard or was left."""
         quota = self.quota(shard, wanted)
@@ -259,8 +259,8 @@ class Selection:
         roles.update({row.example.uid: "hard" for row in hard})
         return Lesson(
             gold=gold,
-            easy=tuple(labeled(row, labels) for row in easy),
-            hard=tuple(labeled(row, labels) for row in hard),
+            easy=tuple(labelled(row, labels) for row in easy),
+            hard=tuple(labelled(row, labels) for row in hard),
             audit=shard.audit.settled(roles),
         )
 
@@ -375,13 +375,13 @@ def proportional(rows: Mapping[int, int], wanted: int) -> dict[int, int]:
     return dict.fromkeys(rows, 0) | quota
 
 
-def judged(row: Candidate, labels: Sequence[str]) -> Judged:
+def audit_line(row: Candidate, labels: Sequence[str]) -> AuditLine:
     """The audit's line for a candidate, before its role is known."""
-    return Judged(
+    return AuditLine(
         row.example.uid, labels[row.label], row.confidence, row.certainty, row.score, LEFT
     )
 
 
-def labeled(row: Candidate, labels: Sequence[str]) -> Labeled:
+def labelled(row: Candidate, labels: Sequence[str]) -> Labelled:
     """The candidate as a row of a lesson."""
-    return Labeled(row.example, labels[row.label], row.weight, row.soft)
+    return Labelled(row.example, labels[row.label], row.weight, row.soft)

@@ -9,18 +9,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from selftrain.errors import ENTRIES, ConfigError, first_problem, require
+from selftrain.errors import ENTRIES, ConfigError, closest, first_problem, require
 from selftrain.method.losses import AnyLoss, CrossEntropy, EasyHard, Smooth
 from selftrain.method.selection import Selection
 from selftrain.model.pel import Adapter, AnyTuning, Full, Layers, check_layers
 
-MADE = ("reads", "changes", "head", "lm_head", "dropout")
+MADE = ("reader", "tuning", "head", "lm_head", "dropout")
 """What of a Tune a model is made by; the rest is how it learns."""
 
 
@@ -36,33 +36,35 @@ class Agreement:
 
 
 @dataclass(frozen=True, slots=True)
-class Masked:
+class TAPT:
     """The encoder goes on guessing masked words, now those of the pool (TAPT)."""
 
     steps: int = 200
-    batch: int = 32
-    rate: float = 5e-5
+    batch_size: int = 32
+    learning_rate: float = 5e-5
     share: float = 0.15
     """Of the words of a row, those that are masked."""
 
     def __post_init__(self) -> None:
-        require(self.steps >= 1, "steps (adapt)", self.steps, "1 or more")
-        require(self.batch >= 1, "batch (adapt)", self.batch, "1 or more")
-        require(self.rate > 0, "rate (adapt)", self.rate, "a number above 0")
-        require(0 < self.share < 1, "share (adapt)", self.share, "above 0 and below 1")
+        require(self.steps >= 1, "steps (tapt)", self.steps, "1 or more")
+        require(self.batch_size >= 1, "batch_size (tapt)", self.batch_size, "1 or more")
+        require(
+            self.learning_rate > 0, "learning_rate (tapt)", self.learning_rate, "a number above 0"
+        )
+        require(0 < self.share < 1, "share (tapt)", self.share, "above 0 and below 1")
 
 
 @dataclass(frozen=True, slots=True)
 class Tune:
     """How one model is fitted: what it reads, what of it moves, and towards what."""
 
-    reads: Literal["head", "prompt"] = "head"
-    changes: AnyTuning = Adapter()
+    reader: Literal["head", "prompt"] = "head"
+    tuning: AnyTuning = Adapter()
     loss: AnyLoss = CrossEntropy()
     contrast: EasyHard | None = None
     smooth: Smooth | None = None
     reweigh: Agreement | None = None
-    only: Literal["gold"] | None = None
+    train_on: Literal["gold"] | None = None
     """Learn from D_l alone, whatever else the lesson holds."""
     starts_from: Literal["pretrained", "teacher"] = "pretrained"
     head: Literal["linear", "dense"] = "linear"
@@ -74,17 +76,17 @@ class Tune:
     steps: int | None = 300
     epochs: int | None = None
     """Passes over the lesson's own rows; exactly one of steps and epochs is set."""
-    batch: int = 16
+    batch_size: int = 16
     """Rows of the lesson in a step; rows added for the contrast come on top."""
-    gold: float = 0.0
+    gold_share: float = 0.0
     """The share of a student's batch that comes from D_l."""
-    rate: float = 1e-3
-    head_rate: float | None = None
+    learning_rate: float = 1e-3
+    head_learning_rate: float | None = None
     """Learning rate of the head; None: the same as the rest."""
-    decay: float = 0.01
+    weight_decay: float = 0.01
     warmup: float = 0.06
     """The share of the steps over which the rate rises."""
-    clip: float = 1.0
+    max_grad_norm: float = 1.0
     states: Literal["fp32", "fp16"] = "fp32"
     """How the states below the tuned layers are kept; fp16 takes half the disk and changes answers
     a little."""
@@ -94,18 +96,23 @@ class Tune:
         require(one, "steps and epochs", (self.steps, self.epochs), "exactly one of them")
         length = self.epochs if self.steps is None else self.steps
         require((length or 0) >= 1, "steps or epochs", length, "1 or more")
-        require(self.batch >= 1, "batch", self.batch, "1 or more")
-        require(0 <= self.gold <= 1, "gold", self.gold, "a share from 0 to 1")
-        require(self.rate > 0, "rate", self.rate, "a number above 0")
-        if self.head_rate is not None:
-            require(self.head_rate > 0, "head_rate", self.head_rate, "a number above 0")
-        require(self.decay >= 0, "decay", self.decay, "0 or more")
-        require(self.clip > 0, "clip", self.clip, "a number above 0")
+        require(self.batch_size >= 1, "batch_size", self.batch_size, "1 or more")
+        require(0 <= self.gold_share <= 1, "gold_share", self.gold_share, "a share from 0 to 1")
+        require(self.learning_rate > 0, "learning_rate", self.learning_rate, "a number above 0")
+        if self.head_learning_rate is not None:
+            require(
+                self.head_learning_rate > 0,
+                "head_learning_rate",
+                self.head_learning_rate,
+                "a number above 0",
+            )
+        require(self.weight_decay >= 0, "weight_decay", self.weight_decay, "0 or more")
+        require(self.max_grad_norm > 0, "max_grad_norm", self.max_grad_norm, "a number above 0")
         require(0 <= self.warmup <= 1, "warmup", self.warmup, "a share from 0 to 1")
         if self.dropout is not None:
             require(0 <= self.dropout < 1, "dropout", self.dropout, "0 or more and below 1")
         if self.head_start == "regression":
-            linear = self.reads == "head" and self.head == "linear"
+            linear = self.reader == "head" and self.head == "linear"
             require(linear, "head_start", "regression", "a linear head to start", "head = linear")
 
 
@@ -121,10 +128,10 @@ class Method:
     """D_u': rows drawn from the pool in each round."""
     passes: int = 10
     """T: dropout passes of the annotating teacher."""
-    passes_in: Layers = None
+    dropout_layers: Layers = None
     """The layers in which its passes differ; what is below them is computed once. None: all."""
     select: Selection = Selection()
-    adapt: Masked | None = None
+    tapt: TAPT | None = None
     """What the teacher's encoder does before it sees a label; students start without it."""
     converged: float = 0.01
     """Stop when a round changes less than this share of the labels on a fixed slice; 0: never."""
@@ -133,7 +140,7 @@ class Method:
         require(self.rounds >= 0, "rounds", self.rounds, "0 or more")
         require(self.pool == "all" or self.pool >= 2, "pool", self.pool, "2 or more, or `all`")
         require(self.passes >= 1, "T (passes)", self.passes, "1 or more")
-        check_layers(self.passes_in, "passes_in")
+        check_layers(self.dropout_layers, "dropout_layers")
         require(0 <= self.converged < 1, "converged", self.converged, "0 or more and below 1")
         require(bool(self.student) or not self.rounds, "student", self.student, "a Tune or more")
         for later in self.student[1:]:
@@ -144,14 +151,14 @@ class Method:
             fine = first.starts_from != "teacher" or _made(first) == _made(self.teacher)
             expected = "a student that is made like its teacher: " + ", ".join(MADE)
             require(fine, "starts_from", "teacher", expected)
-        if self.adapt is not None:
-            alone = not self.rounds and isinstance(self.teacher.changes, Full)
-            require(alone, "adapt", self.adapt, "no rounds, and a teacher that changes all of it")
+        if self.tapt is not None:
+            alone = not self.rounds and isinstance(self.teacher.tuning, Full)
+            require(alone, "tapt", self.tapt, "no rounds, and a teacher that changes all of it")
 
     @property
     def prompts(self) -> bool:
         """Whether a template and label words are needed."""
-        return any(tune.reads == "prompt" for tune in (self.teacher, *self.student))
+        return any(tune.reader == "prompt" for tune in (self.teacher, *self.student))
 
 
 def _made(how: Tune) -> list[object]:
@@ -169,13 +176,39 @@ def _kind() -> TypeAdapter[Method]:
     return TypeAdapter(Method)
 
 
+OLD_NAMES = {
+    "batch_size": "batch",
+    "dropout_layers": "passes_in",
+    "gold_share": "gold",
+    "head_learning_rate": "head_rate",
+    "learning_rate": "rate",
+    "max_grad_norm": "clip",
+    "reader": "reads",
+    "tapt": "adapt",
+    "train_on": "only",
+    "tuning": "changes",
+    "weight_decay": "decay",
+}
+"""New names of entries and the names they had when the first results were written.
+
+The hash of a recipe goes on using the old ones, so that every committed result is found by it.
+"""
+OLD_QUOTAS = {"equal": True, "none": False}
+
+
 def digest(method: Method) -> str:
     """A short hash of all that a method decides; its name decides nothing."""
     plain = {key: value for key, value in to_plain(method).items() if key != "name"}
-    before = {"equal": True, "none": False}  # what cells computed before there was a third say
-    per_class = plain["select"]["per_class"]
-    plain["select"]["per_class"] = before.get(per_class, per_class)
-    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:12]
+    plain["select"]["per_class"] = OLD_QUOTAS.get(method.select.per_class, method.select.per_class)
+    text = json.dumps(_with_old_names(plain), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _with_old_names(plain: Any) -> Any:
+    """The same tables with the names that entries had before."""
+    if isinstance(plain, dict):
+        return {OLD_NAMES.get(key, key): _with_old_names(value) for key, value in plain.items()}
+    return [_with_old_names(value) for value in plain] if isinstance(plain, list) else plain
 
 
 def from_plain(plain: dict[str, Any]) -> Method:
@@ -188,13 +221,22 @@ def from_plain(plain: dict[str, Any]) -> Method:
             f"method: `{wrong.place}` is {wrong.found!r}: {wrong.told}", ENTRIES
         ) from None
     for place in _unknown(plain, to_plain(method, whole=True)):
-        if place.endswith("changes.layers"):
+        if place.endswith("tuning.layers"):
             raise ConfigError(
                 f"method: `{place}` is given, but full and ptuning change what every layer reads",
                 "leave it out, or take adapter, prefix, lora, bitfit or ia3",
             )
-        raise ConfigError(f"method: `{place}` is no entry of a method", ENTRIES)
+        raise ConfigError(f"method: `{place}` is no entry of a method", _meant(place))
     return method
+
+
+def _meant(place: str) -> str:
+    """A hint for an unknown entry: the new name of an old one, or the nearest name there is."""
+    inner = place.rpartition(".")[2]
+    new_names = {old: new for new, old in OLD_NAMES.items()}
+    every = {field.name for kind in (Method, Tune, Selection, TAPT) for field in fields(kind)}
+    near = new_names.get(inner) or closest(inner, sorted(every))
+    return f"did you mean `{near}`? {ENTRIES}" if near else ENTRIES
 
 
 def _explicit(plain: dict[str, Any]) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def build(
     backbone: Backbone,
     tuning: AnyTuning,
     *,
-    reads: Literal["head", "prompt"],
+    reader: Literal["head", "prompt"],
     head: Literal["linear", "dense"] = "linear",
     lm_head: Literal["frozen", "tuned"] = "frozen",
     dropout: float | None = None,
@@ -44,7 +44,7 @@ def build(
 ) -> Classifier:
     """A fresh classifier on a twin of the backbone: the same seed gives the same model."""
     source = Source(backbone.name, backbone.revision, backbone.sha256)
-    card = Card(task, tuning, reads, source, head, lm_head, dropout)
+    card = Card(task, tuning, reader, source, head, lm_head, dropout)
     return _seeded(card, backbone, seed)
 
 
@@ -149,7 +149,7 @@ def _twins(card: Card, backbone: Backbone) -> tuple[nn.Module, MLMHead | None]:
     """
     parts = nn.ModuleDict({"encoder": backbone.encoder})
     own = {f"encoder.{name}" for name in owned(card.tuning, backbone.encoder, backbone.family)}
-    if card.reads == "prompt":
+    if card.reader == "prompt":
         if backbone.mlm is None:
             raise ModelError(
                 f"`{backbone.name}` has no pretrained MLM head; prompts need one",
@@ -160,7 +160,7 @@ def _twins(card: Card, backbone: Backbone) -> tuple[nn.Module, MLMHead | None]:
     pair = twin(parts, own)
     for name, parameter in pair.named_parameters():
         parameter.requires_grad_(name in own)
-    mlm = pair["mlm"] if card.reads == "prompt" else None
+    mlm = pair["mlm"] if card.reader == "prompt" else None
     assert mlm is None or isinstance(mlm, MLMHead)
     return pair["encoder"], mlm
 

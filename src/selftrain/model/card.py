@@ -47,7 +47,7 @@ class Card:
 
     task: Task
     tuning: AnyTuning
-    reads: Literal["head", "prompt"]
+    reader: Literal["head", "prompt"]
     backbone: Source
     head: Literal["linear", "dense"] = "linear"
     lm_head: Literal["frozen", "tuned"] = "frozen"

@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from selftrain.data.audit_lines import LEFT
-from selftrain.data.rows import Judged, Labeled, Notes, uid_of
+from selftrain.data.rows import AuditLine, Labelled, Notes, uid_of
 from selftrain.errors import DataError, RunError, closest, listing
 from selftrain.runs.read import lessons, read_manifest
 from selftrain.training.metrics import Bin
@@ -97,7 +97,7 @@ class Truth:
     None stands for what cannot be said: the accuracy of no rows, or the area where no row is wrong.
     """
 
-    judged: int
+    audit_line: int
     """Rows the teacher gave a pseudo label, with or without a gold one."""
     effective: float | None
     """(Σ w)² / Σ w² of the selection weights of all judged rows: equal weights count each row as
@@ -118,16 +118,16 @@ class Truth:
     @property
     def effective_share(self) -> float | None:
         """The effective size as a share of the judged rows."""
-        return None if self.effective is None else _share(self.effective, self.judged)
+        return None if self.effective is None else _share(self.effective, self.audit_line)
 
 
 def plain(number: int, found: Truth) -> dict[str, Any]:
     """The truth about a round as JSON has it, with shares beside the counts they come from."""
     return {
         "round": number,
-        "judged": found.judged,
+        "judged": found.audit_line,
         "with gold": found.rows,
-        "without gold": found.judged - found.rows,
+        "without gold": found.audit_line - found.rows,
         "effective size": found.effective,
         "effective share": found.effective_share,
         "calibration error": found.calibration_error,
@@ -159,7 +159,7 @@ def _plain_part(part: Part) -> dict[str, Any]:
 # ── telling it ───────────────────────────────────────────────────────────────────────────────
 
 
-def truth(lines: Iterable[Judged], gold: Mapping[str, str]) -> Truth:
+def truth(lines: Iterable[AuditLine], gold: Mapping[str, str]) -> Truth:
     """How right the pseudo labels of a round were, by gold labels that are named by uid.
 
     The lines are gone through once. Nearly everything is a running sum; the areas compare each
@@ -168,16 +168,16 @@ def truth(lines: Iterable[Judged], gold: Mapping[str, str]) -> Truth:
     area is computed it is some 60 bytes a row.
 
     >>> sure, unsure = ("yes", 0.9, 1.0, 0.96, "easy"), ("no", 0.6, 0.9, 0.78, "left")
-    >>> found = truth([Judged("a", *sure), Judged("b", *unsure)], {"a": "yes", "b": "yes"})
+    >>> found = truth([AuditLine("a", *sure), AuditLine("b", *unsure)], {"a": "yes", "b": "yes"})
     >>> found.parts["all"].accuracy, found.parts["easy"].accuracy, found.areas["confidence"]
     (0.5, 1.0, 1.0)
     """
-    judged, weights, squares = 0, 0.0, 0.0
+    audit_line, weights, squares = 0, 0.0, 0.0
     counts: Counter[tuple[str, str, str]] = Counter()  # role, gold label, pseudo label
     binned = [(0, 0.0, 0)] * BINS  # rows, their confidence added up, those that are right
     kept, right = {name: array("f") for name in SCORES}, array("b")
     for line in lines:
-        judged += 1
+        audit_line += 1
         weights += line.weight
         squares += line.weight * line.weight
         label = gold.get(line.uid)
@@ -195,7 +195,7 @@ def truth(lines: Iterable[Judged], gold: Mapping[str, str]) -> Truth:
             kept[name].append(getattr(line, name))
     gaps = math.fsum(abs(hits - total) for _, total, hits in binned)
     return Truth(
-        judged=judged,
+        audit_line=audit_line,
         effective=_effective(weights, squares),
         parts=_parts(counts),
         calibration_error=_share(gaps, len(right)),
@@ -218,9 +218,9 @@ def by_round(folder: str | Path, gold: Mapping[str, str]) -> list[tuple[int, Tru
             "wait for the first one, or take a method that has rounds: selftrain methods",
         )
     if not any(found.rows for _, found in told):
-        judged = max(found.judged for _, found in told)
+        audit_line = max(found.audit_line for _, found in told)
         raise DataError(
-            f"none of the {judged} rows judged in a round of {folder} has a gold label; "
+            f"none of the {audit_line} rows judged in a round of {folder} has a gold label; "
             "rows are joined by their id, or where the pool had none by their exact text",
             "give labels of the pool's own texts, and name the columns: --id COLUMN --text COLUMN",
         )
@@ -238,7 +238,7 @@ def classes(folder: str | Path) -> tuple[str, ...]:
         ) from None
 
 
-def gold_labels(rows: Iterable[Labeled], *, notes: Notes) -> dict[str, str]:
+def gold_labels(rows: Iterable[Labelled], *, notes: Notes) -> dict[str, str]:
     """Gold labels by every name a pool may have for their texts: the id, and the hash of the text.
 
     So a file with ids serves a run whose pool had none. A name with two labels has no gold label.

@@ -1,4 +1,4 @@
-"""A lesson as a Parquet file: a line for each row that a round judged, fields as in ``Judged``.
+"""A lesson as a Parquet file: a line for each row that a round judged, fields as in ``AuditLine``.
 
 A short lesson is packed as a whole and comes back as a tuple. A long one is packed in groups and
 read as it is asked for, so that a pool of millions takes the memory of a short one. The file may
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from selftrain.data.audit_lines import HELD
-from selftrain.data.rows import Example, Judged, Lesson, Lines
+from selftrain.data.rows import AuditLine, AuditLines, Example, Lesson
 from selftrain.disk import damaged, plain_file
 from selftrain.errors import RunError
 
@@ -71,12 +71,15 @@ def write_lesson(path: Path, lesson: Lesson) -> None:
 
 @cache
 def _schema() -> Any:
-    """The columns of a lesson: the fields of ``Judged``, none of which may be empty."""
+    """The columns of a lesson: the fields of ``AuditLine``, none of which may be empty."""
     import pyarrow
 
     kinds = {"str": pyarrow.string(), "float": pyarrow.float64()}
     return pyarrow.schema(
-        [pyarrow.field(each.name, kinds[str(each.type)], nullable=False) for each in fields(Judged)]
+        [
+            pyarrow.field(each.name, kinds[str(each.type)], nullable=False)
+            for each in fields(AuditLine)
+        ]
     )
 
 
@@ -105,7 +108,7 @@ def _excess(about: Any) -> str:
 # ── reading ──────────────────────────────────────────────────────────────────────────────────
 
 
-def read_lesson(path: Path, labels: Iterable[str]) -> Lines:
+def read_lesson(path: Path, labels: Iterable[str]) -> AuditLines:
     """The audit of a round, all of it checked; a short one is a tuple."""
     labels = frozenset(labels)
     rows = size = 0
@@ -129,9 +132,9 @@ class _Kept:
     def __len__(self) -> int:
         return self.size
 
-    def __iter__(self) -> Iterator[Judged]:
+    def __iter__(self) -> Iterator[AuditLine]:
         for batch in _batches(self.path, self.labels):
-            yield from map(Judged, *map(_values, batch.columns))
+            yield from map(AuditLine, *map(_values, batch.columns))
 
 
 def _batches(path: Path, labels: Collection[str]) -> Iterator[Any]:
@@ -165,7 +168,7 @@ def _check_lines(path: Path, batch: Any, labels: Collection[str]) -> None:
     lines = zip(_values(batch["label"]), _values(batch["role"]), finite, strict=True)
     for place, (label, role, counts) in enumerate(lines):
         if not (counts and label in labels and role in ("easy", "hard", "left")):
-            (line,) = map(Judged, *map(_values, batch.slice(place, 1).columns))
+            (line,) = map(AuditLine, *map(_values, batch.slice(place, 1).columns))
             raise damaged(path, f"holds a line no round writes: {line!r:.120}")
 
 

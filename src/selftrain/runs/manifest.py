@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from pydantic_core import from_json
 
 from selftrain.data.fewshot import fingerprint
-from selftrain.data.rows import Labeled, Split
+from selftrain.data.rows import Labelled, Split
 from selftrain.data.task import Task
 from selftrain.disk import LARGEST_JSON, damaged, plain_file, valid
 from selftrain.errors import RunError
@@ -89,7 +89,7 @@ class Manifest:
         from selftrain.training.machine import Machine
 
         on = on or Machine()
-        check_fits(split.unlabeled, method)
+        check_fits(split.unlabelled, method)
         packages = {name: version(name) for name in PACKAGES}
         return cls(
             format=FORMAT,
@@ -97,10 +97,10 @@ class Manifest:
             method=to_plain(method),
             seed=seed,
             data={
-                "labelled": fingerprint(split.labeled),
-                "order of labelled": _order(split.labeled),
+                "labelled": fingerprint(split.labelled),
+                "order of labelled": _order(split.labelled),
                 "dev": fingerprint(split.dev),
-                "pool": fingerprint(split.unlabeled),
+                "pool": fingerprint(split.unlabelled),
             },
             backbone=Base(backbone.name, backbone.revision, backbone.sha256),
             versions={"python": platform.python_version(), **packages},
@@ -150,7 +150,7 @@ class Manifest:
         return {**self.versions, **here}
 
 
-def _order(labelled: Sequence[Labeled]) -> str:
+def _order(labelled: Sequence[Labelled]) -> str:
     """Names an order of rows: batches are drawn by place, so another order is another result.
 
     Of dev rows the order decides nothing, nor of a pool, unless it is too long to be held and a

@@ -20,7 +20,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from selftrain.data.rows import Lines
+from selftrain.data.rows import AuditLines
 from selftrain.disk import damaged, plain_file, plain_folder, refusals, sha256
 from selftrain.errors import RunError
 from selftrain.escape import brief
@@ -60,7 +60,7 @@ def history(folder: str | Path) -> list[dict[str, Any]]:
     return [asdict(record) for record in records(Path(folder))]
 
 
-def lessons(folder: str | Path) -> Iterator[tuple[int, Lines]]:
+def lessons(folder: str | Path) -> Iterator[tuple[int, AuditLines]]:
     """What the teacher thought of each pool row: number and audit of every whole round, checked."""
     folder = Path(folder)
     labels = read_manifest(folder).task.get("labels")

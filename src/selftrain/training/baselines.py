@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from selftrain.data.rows import Example, Labeled
+from selftrain.data.rows import Example, Labelled
 from selftrain.data.task import Task
 from selftrain.model.backbone import Backbone
 from selftrain.model.build import build
@@ -21,7 +21,7 @@ from selftrain.model.pel import Adapter
 class Majority:
     """Always the most frequent label of these rows; of several, the first in the task's order."""
 
-    def __init__(self, task: Task, rows: Sequence[Labeled]) -> None:
+    def __init__(self, task: Task, rows: Sequence[Labelled]) -> None:
         self.labels = task.labels
         counts = Counter(item.label for item in rows)
         self.winner = max(range(len(self.labels)), key=lambda c: (counts[self.labels[c]], -c))
@@ -42,17 +42,17 @@ class FrozenLogistic:
     """
 
     def __init__(
-        self, task: Task, backbone: Backbone, labeled: Sequence[Labeled], *, apart: bool = False
+        self, task: Task, backbone: Backbone, labelled: Sequence[Labelled], *, apart: bool = False
     ) -> None:
         from sklearn.linear_model import LogisticRegression
 
         self.labels = task.labels
         self.apart = apart
         # An adapter is exactly the identity until it is trained, so this is the plain encoder.
-        self.encoder: Classifier = build(task, backbone, Adapter(width=1), reads="head", seed=0)
-        gold = [self.labels.index(item.label) for item in labeled]
+        self.encoder: Classifier = build(task, backbone, Adapter(width=1), reader="head", seed=0)
+        gold = [self.labels.index(item.label) for item in labelled]
         self.regression: Any = LogisticRegression(max_iter=1000)
-        self.regression.fit(self.embed([item.example for item in labeled]).numpy(), gold)
+        self.regression.fit(self.embed([item.example for item in labelled]).numpy(), gold)
 
     def embed(self, examples: Sequence[Example]) -> Tensor:
         """Pooled vectors of length 1, [N, D]; of two sides apart [N, 4 D]."""

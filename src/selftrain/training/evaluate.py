@@ -8,7 +8,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from selftrain.data.rows import Example, Labeled
+from selftrain.data.rows import Example, Labelled
 from selftrain.errors import DataError
 from selftrain.training.metrics import accuracy, calibration_error, f1, macro_f1
 
@@ -24,12 +24,12 @@ class Predictor(Protocol):
         """The probability of each class for each example, [N, C]."""
 
 
-def evaluate(model: Predictor, test: Sequence[Labeled]) -> Mapping[str, float]:
+def evaluate(model: Predictor, test: Sequence[Labelled]) -> Mapping[str, float]:
     """Accuracy, macro F1, F1 of each class and calibration error, as shares from 0 to 1."""
     return score(*answered(model, test), model.labels)
 
 
-def answered(model: Predictor, test: Sequence[Labeled]) -> tuple[Tensor, Tensor]:
+def answered(model: Predictor, test: Sequence[Labelled]) -> tuple[Tensor, Tensor]:
     """The model's probabilities [N, C] for labelled rows, and the gold classes [N]."""
     unseen = sorted({item.label for item in test} - set(model.labels))
     if unseen:

@@ -14,7 +14,7 @@ from random import Random
 import torch
 from torch import Tensor, nn
 
-from selftrain.data.rows import Labeled, Lesson
+from selftrain.data.rows import Labelled, Lesson
 from selftrain.errors import TrainingError
 from selftrain.method.losses import contrast, smoothness
 from selftrain.method.spec import Tune
@@ -46,18 +46,18 @@ def fit(model: Classifier, lesson: Lesson, how: Tune, *, seed: int, on: Machine)
     started = time.perf_counter()
     accelerator = on.accelerator()
     model.to(accelerator.device)
-    lesson = Lesson(lesson.gold) if how.only == "gold" else lesson
+    lesson = Lesson(lesson.gold) if how.train_on == "gold" else lesson
     if how.head_start == "regression":
         start_head(model, [*lesson.gold, *lesson.easy])
     table = Table.of(model, lesson)
     here = accelerator.process_index
     plan = steps_of(table, how, Random(child(seed, "batches", here)))  # noqa: S311
     golds = cycle(table.gold, Random(child(seed, "agreement", here)))  # noqa: S311
-    total = how.steps or math.ceil(len(table.learn) / (how.batch - table.golds(how))) * (
+    total = how.steps or math.ceil(len(table.learn) / (how.batch_size - table.golds(how))) * (
         how.epochs or 0
     )
     optimizer = torch.optim.AdamW(
-        groups(model, how), betas=(0.9, 0.98), weight_decay=how.decay, fused=True
+        groups(model, how), betas=(0.9, 0.98), weight_decay=how.weight_decay, fused=True
     )
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, slope(total, how.warmup))
     trained, optimizer = accelerator.prepare(model, optimizer)
@@ -73,7 +73,7 @@ def fit(model: Classifier, lesson: Lesson, how: Tune, *, seed: int, on: Machine)
                 require_finite(value, f"at step {number + 1} of {total}", how)
                 optimizer.zero_grad()
                 accelerator.backward(value)
-                accelerator.clip_grad_norm_(model.trainable().values(), how.clip)
+                accelerator.clip_grad_norm_(model.trainable().values(), how.max_grad_norm)
                 optimizer.step()
                 schedule.step()
             trained.eval()
@@ -98,7 +98,9 @@ def require_finite(loss: Tensor, when: str, how: Tune) -> None:
     """Stop a training whose loss is no longer a number."""
     value = float(loss.detach())
     if not math.isfinite(value):
-        raise TrainingError(f"the loss is {value} {when}", f"try a lower rate than {how.rate}")
+        raise TrainingError(
+            f"the loss is {value} {when}", f"try a lower rate than {how.learning_rate}"
+        )
 
 
 # ── one step ─────────────────────────────────────────────────────────────────────────────────
@@ -138,7 +140,7 @@ def reweighed(step: Step, model: Classifier, table: Table, golds: Iterator[int],
             forward(answering, tokens, model.pad, device), table, rows, how
         )
 
-    gold = [next(golds) for _ in range(min(how.batch, len(table.gold)))]
+    gold = [next(golds) for _ in range(min(how.batch_size, len(table.gold)))]
     weights = agreement(model, losses(step.rows[: step.learn]), losses(gold))
     return replace(step, weights=step.learn * weights)  # the mean of the losses is then their sum
 
@@ -185,7 +187,7 @@ def groups(model: Classifier, how: Tune) -> list[dict[str, object]]:
     named = model.trainable()
     head = [p for name, p in named.items() if name.startswith("head.")]
     body = [p for name, p in named.items() if not name.startswith("head.")]
-    both = [(body, how.rate), (head, how.head_rate or how.rate)]
+    both = [(body, how.learning_rate), (head, how.head_learning_rate or how.learning_rate)]
     return [{"params": params, "lr": rate} for params, rate in both if params]
 
 
@@ -202,7 +204,7 @@ def slope(total: int, warmup: float) -> Callable[[int], float]:
 
 
 @torch.no_grad()
-def start_head(model: Classifier, items: Sequence[Labeled]) -> None:
+def start_head(model: Classifier, items: Sequence[Labelled]) -> None:
     """Start a linear head from logistic regression on the features as they now are."""
     assert model.head is not None
     from sklearn.linear_model import LogisticRegression

@@ -17,7 +17,7 @@ from statistics import fmean
 from typing import Any
 
 from selftrain.data.pool import Pool
-from selftrain.data.rows import Example, Judged, Lesson, Split
+from selftrain.data.rows import AuditLine, Example, Lesson, Split
 from selftrain.data.task import Task
 from selftrain.errors import TrainingError
 from selftrain.method.spec import Method, Tune
@@ -78,7 +78,7 @@ def self_train(
     on = on or Machine()
     if finished(done, method):
         return
-    slice_ = draw(split.unlabeled, SLICE, seed=child(seed, "slice"))
+    slice_ = draw(split.unlabelled, SLICE, seed=child(seed, "slice"))
     planned = plan(task, split, method, slice_, backbone=backbone, seed=seed, on=on)
     with forgotten_after(planned):
         if done:
@@ -91,12 +91,12 @@ def self_train(
         for number in range(len(done) or 1, method.rounds + 1):  # line 3
             started = time.perf_counter()
             pool = drawn(split, method, number, seed)  # line 4
-            wavering = narrowed(teacher, method.passes_in)
+            wavering = narrowed(teacher, method.dropout_layers)
             own = child(seed, "votes", number)
             lesson = method.select(  # lines 5, 7-9
                 annotate(wavering, pool, method.passes, seed=own, on=on),
                 task.labels,
-                split.labeled,
+                split.labelled,
                 pool=len(pool),
                 number=number,
                 seed=seed,
@@ -141,11 +141,11 @@ def taught(
     started = time.perf_counter()
     teacher = fresh(task, method.teacher, backbone, child(seed, "teacher"))  # line 1
     figures: dict[str, Any] = {}
-    if method.adapt is not None:
+    if method.tapt is not None:
         pool = drawn(split, method, 0, seed)
-        read = adapt(teacher, pool, method.adapt, seed=seed, on=on)
+        read = adapt(teacher, pool, method.tapt, seed=seed, on=on)
         figures = {} if read is None else {"adapted": read}
-    gold = Lesson(gold=split.labeled)
+    gold = Lesson(gold=split.labelled)
     fitted = fit(teacher, gold, method.teacher, seed=child(seed, "fit", 0), on=on)  # line 2
     return Round(0, teacher, gold, figures | {"fit": [asdict(fitted)], **seconds(started)})
 
@@ -169,8 +169,8 @@ def fresh(
     return build(
         task,
         backbone,
-        how.changes,
-        reads=how.reads,
+        how.tuning,
+        reader=how.reader,
         head=how.head,
         lm_head=how.lm_head,
         dropout=how.dropout,
@@ -192,7 +192,7 @@ def plan(
     students = [how for how in method.student[:1] if how.starts_from != "teacher"]
     readers: dict[Memory, list[tuple[Classifier, Tune]]] = {}
     for how in (method.teacher, *students):
-        if layers_of(how.changes) is None:
+        if layers_of(how.tuning) is None:
             continue  # all layers move: there is nothing to remember, and no model to be built
         model = fresh(task, how, backbone, seed=0)
         if model.trunk is not None and model.trunk.memory is not None:
@@ -225,7 +225,7 @@ def rows_of(
     split: Split, method: Method, slice_: Sequence[Example], seed: int
 ) -> Iterator[Example]:
     """Every example that the models of a run will read."""
-    yield from (row.example for row in split.labeled)
+    yield from (row.example for row in split.labelled)
     yield from slice_
     for number in range(1, method.rounds + 1):
         yield from drawn(split, method, number, seed)
@@ -254,8 +254,8 @@ def drawn(split: Split, method: Method, number: int, seed: int) -> list[Example]
     Dropout is drawn chunk by chunk, so there the order of the source decides which noise meets
     which row.
     """
-    pool, size = split.unlabeled, None if method.pool == "all" else method.pool
-    if size is None and isinstance(pool, Pool) and not pool.sifted:
+    pool, size = split.unlabelled, None if method.pool == "all" else method.pool
+    if size is None and isinstance(pool, Pool) and not pool.in_memory:
         return pool
     return draw(pool, size, seed=child(seed, "pool", number))
 
@@ -277,7 +277,7 @@ def answers(model: Classifier, examples: Sequence[Example]) -> list[str]:
 def picked(lesson: Lesson) -> dict[str, Any]:
     """What the audit of a lesson adds up to."""
     classes: Counter[str] = Counter()
-    easy: list[Judged] = []
+    easy: list[AuditLine] = []
     for line in lesson.audit:  # once: a long audit is read from a file
         classes[line.label] += 1
         if line.role == "easy":

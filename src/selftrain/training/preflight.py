@@ -21,7 +21,7 @@ from selftrain.training.loop import drawn, encoded, fresh
 FIRST = 1_000  # texts of a pool too long to be held that are looked at
 
 
-def rehearse(
+def preflight(
     task: Task, split: Split, method: Method, backbone: Backbone, *, seed: int
 ) -> list[str]:
     """Raise what would end the run later; return, as sentences, what the user should know."""
@@ -34,7 +34,7 @@ def rehearse(
     return [
         *dropout_set(models),
         *texts_cut(models[-1], texts_read(split, method, seed)),
-        *(small_pool(split.unlabeled, method) if method.rounds else ()),
+        *(small_pool(split.unlabelled, method) if method.rounds else ()),
     ]
 
 
@@ -59,7 +59,7 @@ def texts_read(split: Split, method: Method, seed: int) -> Iterator[Example]:
     """What a run is going to read, each once; of a pool too long to be held only the first."""
     rounds = (drawn(split, method, number, seed) for number in range(1, method.rounds + 1))
     pools = (pool if isinstance(pool, list) else islice(pool, FIRST) for pool in rounds)
-    labelled = (row.example for row in (*split.labeled, *split.dev))
+    labelled = (row.example for row in (*split.labelled, *split.dev))
     seen = {example.uid: example for example in chain(labelled, *pools)}
     yield from seen.values()
 

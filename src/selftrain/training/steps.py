@@ -14,7 +14,7 @@ from statistics import fmean
 import torch
 from torch import Tensor
 
-from selftrain.data.rows import Labeled, Lesson
+from selftrain.data.rows import Labelled, Lesson
 from selftrain.method.losses import EasyHard
 from selftrain.method.spec import Tune
 from selftrain.model.batches import Row
@@ -44,12 +44,12 @@ class Table:
         """How many rows of a batch come from D_l beside easy ones; at least one easy row stays."""
         if not self.easy or not self.gold:
             return 0
-        return min(round(how.gold * how.batch), how.batch - 1)
+        return min(round(how.gold_share * how.batch_size), how.batch_size - 1)
 
     @staticmethod
     def of(model: Classifier, lesson: Lesson) -> Table:
         """The lesson's rows as this model reads them."""
-        every: list[Labeled] = [*lesson.gold, *lesson.easy, *lesson.hard]
+        every: list[Labelled] = [*lesson.gold, *lesson.easy, *lesson.hard]
         place = {label: c for c, label in enumerate(model.labels)}
         labels = torch.tensor([place[item.label] for item in every])
         onehot = torch.eye(len(place))[labels]
@@ -128,7 +128,7 @@ def steps_of(table: Table, how: Tune, random: Random) -> Iterator[Step]:
     learn, gold = cycle(table.learn, own), cycle(table.gold, own)
     hard = {c: cycle(rows, facing) for c, rows in table.by_class["hard"].items()}
     while True:
-        easy = [next(learn) for _ in range(how.batch - golds)]
+        easy = [next(learn) for _ in range(how.batch_size - golds)]
         rows = easy + [next(gold) for _ in range(golds)]
         step = Step(rows, len(rows), [], len(easy))
         if how.contrast is not None and table.easy:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from selftrain.data.rows import Example
 from selftrain.errors import ModelError
-from selftrain.method.spec import Masked
+from selftrain.method.spec import TAPT
 from selftrain.model import tokens as reading
 from selftrain.model.batches import grouped
 from selftrain.model.classifier import Classifier
@@ -28,7 +28,7 @@ from selftrain.training.steps import cycle, late
 
 
 def adapt(
-    model: Classifier, pool: Iterable[Example], how: Masked, *, seed: int, on: Machine
+    model: Classifier, pool: Iterable[Example], how: TAPT, *, seed: int, on: Machine
 ) -> float | None:
     """Let the model's encoder guess masked words of the pool, in place.
 
@@ -49,14 +49,16 @@ def adapt(
     order = cycle(range(len(rows)), Random(child(seed, "adapt")))  # noqa: S311
     moving = [parameter for parameter in model.encoder.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(
-        moving, lr=how.rate, betas=(0.9, 0.98), weight_decay=0.01, fused=True
+        moving, lr=how.learning_rate, betas=(0.9, 0.98), weight_decay=0.01, fused=True
     )
     decay = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, total_iters=how.steps)
     losses: list[float] = []
     with randomness(seed, "adapt"):
         model.train()
         for _ in on.track(range(how.steps), "reading the pool", how.steps):
-            batches, _ = grouped([rows[next(order)] for _ in range(how.batch)], model.pad, device)
+            batches, _ = grouped(
+                [rows[next(order)] for _ in range(how.batch_size)], model.pad, device
+            )
             hidden = [hide(batch.ids, backbone.tokenizer, how.share) for batch in batches]
             guessed = [
                 guesses(model.encoder, head, replace(batch, ids=ids).inputs(), where)

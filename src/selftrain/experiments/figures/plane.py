@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from selftrain.data.rows import Labeled
+from selftrain.data.rows import Labelled
 from selftrain.errors import DataError
 from selftrain.experiments.figures.datafile import Row
 from selftrain.experiments.tasksets import by_hash
@@ -70,7 +70,7 @@ class Plane:
         ]
 
 
-def chosen(rows: Sequence[Labeled], most: int) -> list[Labeled]:
+def chosen(rows: Sequence[Labelled], most: int) -> list[Labelled]:
     """So many of the rows, the same ones in whatever order they come."""
     # Equal texts have equal hashes: sorted before, their labels do not depend on the order either.
     drawn = by_hash(sorted(rows, key=lambda row: row.label))[:most]
@@ -84,7 +84,7 @@ def chosen(rows: Sequence[Labeled], most: int) -> list[Labeled]:
     return drawn
 
 
-def features(model: Classifier, rows: Sequence[Labeled], on: Machine) -> Tensor:
+def features(model: Classifier, rows: Sequence[Labelled], on: Machine) -> Tensor:
     """The vector the classifier's last layer is given for each row, dropout off: [N, D]."""
     starts = range(0, len(rows), SLICE)
     return torch.cat(

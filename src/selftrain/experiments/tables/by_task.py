@@ -83,7 +83,7 @@ def main_lines(board: Board) -> list[Line]:
 
 def teachers_and_students(results: Sequence[Result], choice: Choice) -> list[Sheet]:
     """Teacher and student, each full or with an adapter (Table 2); tunable is of both."""
-    names = {form.format(reads) for form in PEL.values() for reads in READINGS}
+    names = {form.format(reader) for form in PEL.values() for reader in READINGS}
     found = [r for r in results if r.method in names]
     # The paper's own choice is in the main table too: alone, it is no comparison.
     where = {(r.backbone, reading(r.method)) for r in found if not is_main(r.method)}
@@ -127,9 +127,9 @@ def pel_lines(board: Board) -> list[Line]:
     """The four choices of each reading that has some of them."""
     kinds = ("full", "adapter")
     return [
-        Line((reads, kinds[teacher], kinds[student]), form.format(reads), board.choice.shots)
-        for reads in READINGS
-        if any(board.of(form.format(reads)) for form in PEL.values())
+        Line((reader, kinds[teacher], kinds[student]), form.format(reader), board.choice.shots)
+        for reader in READINGS
+        if any(board.of(form.format(reader)) for form in PEL.values())
         for (teacher, student), form in PEL.items()
     ]
 
@@ -138,8 +138,8 @@ def pel_duels() -> list[Duel]:
     """The paper's choice, a full teacher and an adapter student, against the other three."""
     ours = PEL[False, True]
     return [
-        (ours.format(reads), form.format(reads))
-        for reads in READINGS
+        (ours.format(reader), form.format(reader))
+        for reader in READINGS
         for form in PEL.values()
         if form != ours
     ]

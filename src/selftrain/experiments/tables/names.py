@@ -28,8 +28,8 @@ BASELINES = {
 READINGS = ("head", "prompt")
 MODULES = ("ptuning", "prefix", "adapter")
 UPET = {
-    f"upet-{reads}-{tuning}": f"UPET {reads.title()}-{tuning.title()}"
-    for reads in READINGS
+    f"upet-{reader}-{tuning}": f"UPET {reader.title()}-{tuning.title()}"
+    for reader in READINGS
     for tuning in MODULES
 }
 PEL = {
@@ -50,9 +50,9 @@ ABLATIONS = {
 MAIN = REFERENCES | BASELINES | UPET
 """Method → its name in a table, in the paper's order."""
 SHOWN = MAIN | {
-    form.format(reads): f"UPET {reads.title()}-{('Full', 'Adapter')[student]}"
+    form.format(reader): f"UPET {reader.title()}-{('Full', 'Adapter')[student]}"
     + (", adapter teacher" if teacher else "")
-    for reads in READINGS
+    for reader in READINGS
     for (teacher, student), form in PEL.items()
 }
 ORDER = {method: place for place, method in enumerate(SHOWN)}

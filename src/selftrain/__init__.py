@@ -5,6 +5,7 @@ Names are loaded when first used, so that importing the package costs nothing.
 
 from __future__ import annotations
 
+import logging
 from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -18,13 +19,17 @@ if TYPE_CHECKING:
     from selftrain.method.spec import Method, Tune
     from selftrain.model.backbone import load as load_backbone
     from selftrain.training.evaluate import evaluate
+    from selftrain.training.job import Job
     from selftrain.training.loop import Round, self_train
 
 __version__ = version("selftrain")
 
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent unless a user asks
+
 _HOMES = {
     "Example": "data.rows",
     "Labelled": "data.rows",
+    "Job": "training.job",
     "Lesson": "data.rows",
     "Method": "method.spec",
     "Round": "training.loop",
@@ -41,6 +46,7 @@ _HOMES = {
 
 __all__ = [
     "Example",
+    "Job",
     "Labelled",
     "Lesson",
     "Method",

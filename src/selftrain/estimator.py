@@ -9,10 +9,11 @@ model.predict(["a fine film"])
 from __future__ import annotations
 
 import json
+import logging
 import os
-import sys
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from selftrain.training.loop import Round
 
 Texts = Iterable[str] | Iterable[tuple[str, str]]
+log = logging.getLogger(__name__)
+
 FACTS = "estimator.json"
 LARGEST_FACTS = 1_000_000  # bytes
 
@@ -102,7 +105,8 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         from selftrain.method.changes import backbone_for
         from selftrain.model.backbone import load
         from selftrain.runs.lines import line_of
-        from selftrain.training.loop import kept, self_train
+        from selftrain.training.job import Job
+        from selftrain.training.loop import last_accepted, self_train
         from selftrain.training.machine import Machine
         from selftrain.training.preflight import preflight
 
@@ -115,22 +119,20 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         method = self._method()
         backbone = load(self.backbone or backbone_for(method))
         counted = [f"{what}: {count}" for what, count in notes]
-        for note in (*counted, *preflight(task, split, method, backbone, seed=self.seed)):
+        job = Job(task, split, method, backbone, self.seed)
+        for note in (*counted, *preflight(job)):
             warnings.warn(note, stacklevel=2)
-        on = Machine(device=self.device, threads=self.threads, note=self._say)
+        machine = Machine(device=self.device, threads=self.threads)
         rounds: list[Round] = []
-        for round_ in self_train(task, split, method, backbone=backbone, seed=self.seed, on=on):
-            self._say(line_of(round_, method.rounds))
-            rounds.append(round_)
+        with lines_on_stderr(self.verbose):
+            for round_ in self_train(job, machine=machine):
+                log.info(line_of(round_, method.rounds))
+                rounds.append(round_)
         self.notes_ = dict(notes)
         self.rounds_ = rounds
-        self.model_: Classifier = kept(rounds).model
+        self.model_: Classifier = last_accepted(rounds).model
         self.classes_ = np.asarray(classes)
         return self
-
-    def _say(self, line: str) -> None:
-        if self.verbose:
-            print(line, file=sys.stderr)
 
     def _task(self, classes: Sequence[Any], *, pair: bool) -> Task:
         from selftrain.data.task import Task
@@ -202,6 +204,21 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         tags.input_tags.one_d_array = tags.input_tags.string = True
         tags.input_tags.two_d_array = False
         return tags
+
+
+@contextmanager
+def lines_on_stderr(wanted: bool) -> Iterator[None]:
+    """Within it the log of this package goes to stderr, if wanted."""
+    ours = logging.getLogger("selftrain")
+    handler, level = logging.StreamHandler(), ours.level
+    if wanted:
+        ours.addHandler(handler)
+        ours.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        ours.removeHandler(handler)
+        ours.setLevel(level)
 
 
 # ── texts and labels as people have them ─────────────────────────────────────────────────────

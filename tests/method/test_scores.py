@@ -149,15 +149,15 @@ def test_passes_that_differ_in_the_last_bit_are_not_alike():
         same.add(p)
     for each in (p, p, nudged):
         other.add(each)
-    assert same.alike
-    assert not other.alike
+    assert same.identical
+    assert not other.identical
 
 
 def test_a_pass_unlike_the_plain_one_alone_is_no_difference_between_passes():
     tally = Tally(torch.tensor([[0.9, 0.1]]))
     tally.add(torch.tensor([[0.3, 0.7]]))
     tally.add(torch.tensor([[0.3, 0.7]]))
-    assert tally.alike
+    assert tally.identical
 
 
 def test_joined_chunks_are_the_whole_in_the_order_asked_for():

@@ -24,6 +24,7 @@ method.teacher.steps = 8
 method.teacher.batch_size = 4
 method.student.steps = 3
 method.student.batch_size = 4
+method.select.shares = [0.5]
 """
 
 

@@ -38,7 +38,7 @@ def bench_of(data: Path, out: Path, backbone: object, **more: Any) -> Bench:
         "shots": (4,),
         **more,
     }
-    return Bench(Grid(**given), data, out, on=MACHINE)
+    return Bench(Grid(**given), data, out, machine=MACHINE)
 
 
 def three(data: Path, out: Path, backbone: object, **more) -> Bench:

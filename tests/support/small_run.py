@@ -20,6 +20,7 @@ from selftrain.model.fast import trunk
 from selftrain.model.pel import Adapter, Full
 from selftrain.runs.manifest import Manifest
 from selftrain.runs.train import train
+from selftrain.training.job import Job
 from selftrain.training.machine import Machine
 
 WORDS = {"good": "great good fine yes film", "bad": "terrible bad dull no story"}
@@ -81,8 +82,13 @@ def split() -> Split:
     return Split(gold, [example(label, n) for n in range(4, 24) for label in WORDS])
 
 
+def job(backbone: Backbone, method: Method = METHOD, seed: int = 7) -> Job:
+    """The small run as a job."""
+    return Job(TASK, split(), method, backbone, seed)
+
+
 def manifest(backbone: Backbone, seed: int = 7) -> Manifest:
-    return Manifest.of(TASK, split(), METHOD, backbone=backbone, seed=seed, on=MACHINE)
+    return Manifest.of(job(backbone, seed=seed), MACHINE)
 
 
 def probabilities(model: Classifier) -> torch.Tensor:
@@ -94,5 +100,5 @@ def go(folder: Path, backbone: Path, method: Method = METHOD) -> None:
     torch.set_num_threads(1)
     trunk.BLOCK = 8  # several blocks, first asked for in another order after a kill
     base = load(backbone)
-    for _ in train(folder, TASK, split(), method, backbone=base, seed=7, on=MACHINE):
+    for _ in train(folder, job(base, method), MACHINE):
         pass

@@ -17,7 +17,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from selftrain.cli import answer, audit, bench, demo, figures, fit, look, sweep, tables
-from selftrain.cli.talk import say
+from selftrain.cli.talk import log_shown, say
 from selftrain.errors import SelftrainError
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -44,7 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command; our own errors become one line and a hint, anything else shows its trace."""
     speak_utf8()
     try:
-        code = app(arguments, prog_name="selftrain", standalone_mode=False)
+        with log_shown():
+            code = app(arguments, prog_name="selftrain", standalone_mode=False)
         sys.stdout.flush()  # here, where what the system says can still be told
     except OSError as error:
         if error.errno != errno.ENOSPC:

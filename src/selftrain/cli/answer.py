@@ -74,17 +74,17 @@ def predict(
             table = read_texts(texts, Columns(text=text, pair=pair, id=id_), notes=notes)
             check_fits(run, table.examples)
         warn(notes)
-        model, on = loaded(run, round_, table.examples, watch, backbone, device, threads)
+        model, machine = loaded(run, round_, table.examples, watch, backbone, device, threads)
 
         from selftrain.runs.predict import answers, columns
         from selftrain.runs.predict import predict as write
 
         if as_json:
             names = columns(model, table, texts=with_text)
-            for row in answers(model, table, passes=passes, on=on, texts=with_text):
+            for row in answers(model, table, passes=passes, machine=machine, texts=with_text):
                 print(json_of(dict(zip(names, row, strict=True))))
         else:
-            write(model, table, out, passes=passes, on=on, texts=with_text)
+            write(model, table, out, passes=passes, machine=machine, texts=with_text)
 
 
 def evaluate(
@@ -115,12 +115,11 @@ def evaluate(
             examples = [row.example for row in rows]
             check_fits(run, examples)
         warn(notes)
-        model, on = loaded(run, round_, examples, watch, backbone, device, threads)
+        model, machine = loaded(run, round_, examples, watch, backbone, device, threads)
 
-        from selftrain.runs.train import Watched
         from selftrain.training.evaluate import evaluate as score
 
-        scores = score(Watched(model, on), rows)
+        scores = score(model, rows, machine)
     if as_json:
         show_json(scores)
     else:
@@ -153,6 +152,6 @@ def loaded(
         from selftrain.training.machine import Machine
         from selftrain.training.preflight import texts_cut
 
-        on = Machine(device=device, threads=threads, track=watch.track)
+        machine = Machine(device=device, threads=threads, progress=watch.progress)
         warn(texts_cut(model, examples))
-        return model.to(on.accelerator().device), on
+        return model.to(machine.accelerator().device), machine

@@ -13,6 +13,7 @@ from selftrain.cli.fit import resumable
 from selftrain.cli.inputs import seeds_of
 from selftrain.cli.talk import Watch, say, show_json
 from selftrain.errors import ConfigError
+from selftrain.experiments.gridfile import COMPARED, read_grid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -126,8 +127,6 @@ def bench(
         "rows": rows,
     }
     here = {"device": device, "threads": threads, "cache": cache, "cache_mb": cache_mb}
-    from selftrain.experiments.grid import COMPARED, read_grid
-
     asked: dict[str, Any] = {
         **read_grid(grid),
         **{key: value for key, value in flags.items() if value is not None},
@@ -144,7 +143,7 @@ def bench(
         if data == Path(HUB):
             with watch.busy("fetching"):
                 data = fetched(chosen, out)
-        made = Bench(chosen, data, out, shared, machine, say)
+        made = Bench(chosen, data, out, shared, machine)
         with watch.busy("estimating"):
             said = estimate(made)
         say(said)

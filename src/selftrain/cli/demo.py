@@ -32,7 +32,7 @@ def demo(
             metavar="FILE", help="Your own labelled file, or the archive, instead of fetching."
         ),
     ] = None,
-    on_rows: options.OnRows = "test",
+    scored_on: options.OnRows = "test",
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where run folders go.")
     ] = Path("runs/demo"),
@@ -72,14 +72,14 @@ def demo(
     with Watch() as watch:
         with watch.busy("fetching the demo set" if data is None else "reading"):
             about, rows = rows_of(cut, data, Columns(**settings.columns), notes=notes)
-        title, scores = compare(about, rows, numbers, settings, on_rows, out, watch, notes)
+        title, scores = compare(about, rows, numbers, settings, scored_on, out, watch, notes)
 
     from selftrain.experiments.closing import closing_rows
     from selftrain.experiments.tables.sheet import markdown_table
 
     head, *lines = closing_rows(scores, numbers)
     if as_json:
-        show_json({"seeds": numbers, "on": on_rows, "accuracy": scores})
+        show_json({"seeds": numbers, "scored_on": scored_on, "accuracy": scores})
     elif as_markdown:
         print(markdown_table(head, lines))
     else:
@@ -91,7 +91,7 @@ def compare(
     rows: Sequence[Labelled],
     seeds: Sequence[int],
     settings: Config,
-    on_rows: str,
+    scored_on: str,
     out: Path,
     watch: Watch,
     notes: Notes,
@@ -104,9 +104,10 @@ def compare(
         from selftrain.method.changes import method_of
         from selftrain.runs.lines import line_of
         from selftrain.runs.train import train
+        from selftrain.training.job import Job
         from selftrain.training.preflight import preflight
 
-        on = inputs.machine_of(settings, watch)
+        machine = inputs.machine_of(settings, watch)
         shots = settings.shots or SHOTS
         parts = {seed: cut(rows, seed, shots=shots) for seed in seeds}
         first = cut(rows, seeds[0], shots=shots, notes=notes).split(notes)
@@ -114,21 +115,22 @@ def compare(
         task = inputs.task_of(settings.task, first, start=about)
         method = method_of(settings.method, settings.preset)
         backbone = inputs.backbone_of(settings, method)
-        warn(preflight(task, first, method, backbone, seed=seeds[0]))
+        jobs = {
+            seed: Job(task, part.split(), method, backbone, seed) for seed, part in parts.items()
+        }
+        warn(preflight(jobs[seeds[0]]))
     found: list[Cell] = []
-    for seed, part in parts.items():
-        split = part.split()
+    for seed, job in jobs.items():
+        part = parts[seed]
         folder = out / about.name / f"{method.name}-{slug(backbone.name)}-seed{seed}"
         say(f"seed {seed}: {len(part.labelled)} labels, {len(part.pool)} in the pool")
         rounds = []
         with resumable(watch):
-            for round_ in train(
-                folder, task, split, method, backbone=backbone, seed=seed, on=on, say=say
-            ):
+            for round_ in train(folder, job, machine):
                 say(line_of(round_, method.rounds))
                 rounds.append(round_)
-        held = part.design if on_rows == "design" else part.test
-        found += cells(rounds, task, split, held, backbone=backbone, seed=seed, on=on)
+        scored = part.design if scored_on == "design" else part.test
+        found += cells(rounds, job, scored, machine)
     say(f"run folders: {out / about.name}")
-    title = f"{about.name}: accuracy on {on_rows} rows, {method.name} on {backbone.name}"
+    title = f"{about.name}: accuracy on {scored_on} rows, {method.name} on {backbone.name}"
     return title, by_system(found)

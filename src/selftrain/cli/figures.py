@@ -164,7 +164,7 @@ def tsne(
 
     from selftrain.data.read import Columns, read_labelled
     from selftrain.data.rows import Notes
-    from selftrain.runs.read import kept, read_manifest
+    from selftrain.runs.read import last_accepted, read_manifest
 
     notes = Notes()
     with Watch() as watch:
@@ -187,7 +187,7 @@ def tsne(
             name = manifest.method.get("name")
             if not isinstance(name, str):
                 raise RunError(f"the manifest of {run} names no method", "selftrain fit writes it")
-            last, texts = kept(run), [row.example for row in drawn]
+            last, texts = last_accepted(run), [row.example for row in drawn]
             model, on = loaded(run, last, texts, watch, backbone, device, threads)
             check_labels(drawn, model.labels, str(test))
             vectors = features(model, drawn, on)

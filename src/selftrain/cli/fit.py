@@ -109,7 +109,7 @@ def fit(
     if as_json:
         show_json(result)
     elif "test" in result:
-        show_scores(result["test"], f"{test}, round {result['kept']}")
+        show_scores(result["test"], f"{test}, round {result['final_round']}")
 
 
 def learn(files: inputs.Files, settings: Config, out: Path, watch: Watch) -> dict[str, Any]:
@@ -123,29 +123,28 @@ def learn(files: inputs.Files, settings: Config, out: Path, watch: Watch) -> dic
     with watch.busy("loading"):
         from selftrain.method.changes import method_of
         from selftrain.runs.lines import line_of
-        from selftrain.runs.train import Watched, train
+        from selftrain.runs.train import train
         from selftrain.training.evaluate import evaluate
-        from selftrain.training.loop import kept
+        from selftrain.training.job import Job
+        from selftrain.training.loop import last_accepted
         from selftrain.training.preflight import preflight
 
-        on = inputs.machine_of(settings, watch)
+        machine = inputs.machine_of(settings, watch)
         method = method_of(settings.method, settings.preset)
         task = inputs.task_of(settings.task, split)
-        backbone = inputs.backbone_of(settings, method)
-        warn(preflight(task, split, method, backbone, seed=settings.seed))
+        job = Job(task, split, method, inputs.backbone_of(settings, method), settings.seed)
+        warn(preflight(job))
     rounds, facts = [], []
     with resumable(watch):
-        for round_ in train(
-            out, task, split, method, backbone=backbone, seed=settings.seed, on=on, say=say
-        ):
-            on_dev = evaluate(Watched(round_.model, on), split.dev) if split.dev else {}
-            say(line_of(round_, method.rounds, dev=on_dev.get("accuracy")))
-            facts.append({**plain(round_), **({"dev": on_dev} if on_dev else {})})
+        for round_ in train(out, job, machine):
+            scores = evaluate(round_.model, split.dev, machine) if split.dev else {}
+            say(line_of(round_, method.rounds, dev=scores.get("accuracy")))
+            facts.append({**plain(round_), **({"dev": scores} if scores else {})})
             rounds.append(round_)
-    best = kept(rounds)
-    say(f"model: {out}, round {best.number}")
-    scores = {"test": evaluate(Watched(best.model, on), test)} if test else {}
-    return {"run": str(out), "kept": best.number, "rounds": facts, **scores}
+    final = last_accepted(rounds)
+    say(f"model: {out}, round {final.number}")
+    on_test = {"test": evaluate(final.model, test, machine)} if test else {}
+    return {"run": str(out), "final_round": final.number, "rounds": facts, **on_test}
 
 
 @contextmanager
@@ -155,7 +154,7 @@ def resumable(watch: Watch) -> Iterator[None]:
         try:
             yield
         except KeyboardInterrupt:
-            say("the same command goes on from the last whole round")
+            say("the same command resumes from the last finished round")
             raise
 
 
@@ -165,5 +164,5 @@ def plain(round_: Round) -> dict[str, Any]:
         "number": round_.number,
         "accepted": round_.accepted,
         "why": round_.why,
-        "figures": dict(round_.figures),
+        "numbers": dict(round_.numbers),
     }

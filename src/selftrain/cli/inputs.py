@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from selftrain.cli.talk import say
 from selftrain.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -104,14 +103,13 @@ def check_tasks(data: Path, names: Sequence[str], *, instead: str = "") -> None:
 
 
 def machine_of(settings: Config, watch: Watch) -> Machine:
-    """Where it runs, with its progress shown and its notes said."""
+    """Where a run happens, with its progress shown."""
     from selftrain.training.machine import Machine
 
     return Machine(
         device=settings.device,
         threads=settings.threads,
-        track=watch.track,
-        note=say,
+        progress=watch.progress,
         cache=Path(settings.cache) if settings.cache else None,
         cache_mb=settings.cache_mb,
     )

@@ -15,6 +15,7 @@ from selftrain.cli.inputs import seeds_of
 from selftrain.cli.talk import Watch, say, show, show_json
 from selftrain.errors import require
 from selftrain.escape import printable
+from selftrain.experiments.gridfile import COMPARED
 
 if TYPE_CHECKING:
     from selftrain.experiments.sweep import Sweep, Tried
@@ -88,8 +89,6 @@ def sweep(
     """
     require(shots >= 1, "--shots", shots, "1 or more", "--shots 16")
     require(trials >= 1, "--trials", trials, "1 or more", "--trials 20")
-    from selftrain.experiments.grid import COMPARED
-
     named = [name.strip() for given in tasks or COMPARED for name in given.split(",")]
     chosen = seeds_of(seeds) if seeds else None
     here = {"device": device, "threads": threads, "cache": cache, "cache_mb": cache_mb}
@@ -117,8 +116,7 @@ def sweep(
                 preset,
                 sampler,
                 storage=storage,
-                on=inputs.machine_of(Config().over(here), watch),
-                say=say,
+                machine=inputs.machine_of(Config().over(here), watch),
             )
             made.check_rows()
         say(f"{made.points} points: {', '.join(map(spelt, made.space.items()))}")

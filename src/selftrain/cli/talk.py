@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,6 +31,29 @@ talk = Console(stderr=True, markup=False, emoji=False, highlight=False, soft_wra
 def say(text: str) -> None:
     """One line on stderr."""
     talk.print(printable(text))
+
+
+class LogLines(logging.Handler):
+    """Every record of our own log is one line on stderr; a warning says that it is one."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print one record."""
+        warning = record.levelno >= logging.WARNING
+        say(f"warning: {record.getMessage()}" if warning else record.getMessage())
+
+
+@contextmanager
+def log_shown() -> Iterator[None]:
+    """Within it the log of this package is shown on stderr."""
+    ours, handler = logging.getLogger("selftrain"), LogLines()
+    level = ours.level
+    ours.addHandler(handler)
+    ours.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        ours.removeHandler(handler)
+        ours.setLevel(level)
 
 
 def warn(notes: Notes | Iterable[str]) -> None:
@@ -125,7 +149,7 @@ class Watch:
         finally:
             self._bars.remove_task(task)
 
-    def track(self, steps: Iterable[int], what: str, total: int) -> Iterator[int]:
+    def progress(self, steps: Iterable[int], what: str, total: int) -> Iterator[int]:
         """The steps as they are taken: what a ``Machine`` wants."""
         with self.busy(what, total) as task:
             for step in steps:

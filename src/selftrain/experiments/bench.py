@@ -12,7 +12,8 @@ evaluation that closes a cell and to nothing that trains, selects or stops: they
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -42,13 +43,15 @@ from selftrain.model.backbone import Backbone, load
 from selftrain.model.classifier import Classifier
 from selftrain.runs.lines import line_of
 from selftrain.runs.read import read_manifest
-from selftrain.runs.train import Watched, train
-from selftrain.training import loop
+from selftrain.runs.train import train
 from selftrain.training.evaluate import Predictor, answered, score
-from selftrain.training.loop import Round
-from selftrain.training.machine import Machine, once, unheard
+from selftrain.training.job import Job
+from selftrain.training.loop import Round, last_accepted
+from selftrain.training.machine import Machine
 from selftrain.training.metrics import Bin, accuracy, reliability
 from selftrain.training.preflight import preflight
+
+log = logging.getLogger(__name__)
 
 CELLS = "cells.jsonl"
 SAMPLE = 128  # rows on which the speed of a backbone is measured
@@ -64,12 +67,18 @@ class Ground:
     held: tuple[Labelled, ...]
     """The rows that are scored."""
     backbone: Backbone
-    tell: Callable[[str], object]
-    """Is told of its rows and models: once is enough."""
     also_in_train: int
     """Scored rows whose text is also labelled or in the pool."""
     known: dict[str, float] = field(default_factory=dict)
     """Accuracies by what a model is made of: many methods share a teacher."""
+    warned: set[str] = field(default_factory=set)
+    """Warnings about its rows and models that are logged already."""
+
+    def warn_once(self, warning: str) -> None:
+        """Log a warning, unless it is logged already."""
+        if warning not in self.warned:
+            self.warned.add(warning)
+            log.warning(f"{self.group.place}: {warning}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +90,7 @@ class Bench:
     out: Path
     shared: Path | None = None
     """Where teachers and first votes are kept; None: in ``out``."""
-    on: Machine = Machine()
-    say: Callable[[str], object] = unheard
+    machine: Machine = Machine()
 
     def written(self) -> list[Result]:
         """The cells that have a line; an error where one is of other rows than those given."""
@@ -170,11 +178,11 @@ class Bench:
             try:
                 result = self.cell(ground, name)
             except LockedError as error:
-                self.say(f"{error.message}: left to it")
+                log.info(f"{error.message}: left to it")
                 locked += 1
                 continue
             except (ConfigError, DataError, ModelError, RunError, TrainingError) as error:
-                self.say(f"{group.place / slug(name)} failed: {error.message}")
+                log.warning(f"{group.place / slug(name)} failed: {error.message}")
                 failed.append((f"{name} on {group.named}", error))
                 continue
             results.append(self.out / CELLS, result)
@@ -182,7 +190,7 @@ class Bench:
                 twins[result.key.twin] = result
             yield result
         if locked:
-            self.say(f"cells left to other processes: {locked}")
+            log.info(f"cells left to other processes: {locked}")
         if failed:
             which, first = failed[0]
             raise type(first)(
@@ -249,10 +257,10 @@ class Bench:
         notes = Notes()
         split, held = rows.split(group.shots, group.seed, notes), self.scored(rows)
         for text, times in notes:
-            self.say(f"{group.place}: {text}: {times}")
+            log.warning(f"{group.place}: {text}: {times}")
         seen = {*map(text_key, split.labelled), *map(text_key, split.unlabelled)}
         also = sum(text_key(row) in seen for row in held)
-        return Ground(group, rows.task, split, held, backbone, once(self.say), also)
+        return Ground(group, rows.task, split, held, backbone, also)
 
     def cell(self, ground: Ground, name: str) -> Result:
         """Train where there is something to train, then score."""
@@ -261,31 +269,25 @@ class Bench:
         if method is None:
             model = REFERENCES[name](task, backbone, split.labelled, ground.held)
             return self.result(ground, name, model)
-        for note in preflight(task, split, method, backbone, seed=group.seed):
-            ground.tell(f"{group.place}: {note}")
+        job = Job(task, split, method, backbone, group.seed)
+        for warning in preflight(job):
+            ground.warn_once(warning)
         folder = self.folder(group, name, method)
-        kept = Shared.of(
-            self.shared or self.out / "shared", task, split, method, backbone, group.seed
-        )
+        shared = Shared.of(self.shared or self.out / "shared", job)
         rounds = []
         for round_ in train(
             folder,
-            task,
-            split,
-            method,
-            backbone=backbone,
-            seed=group.seed,
-            on=self.on,
-            say=self.say,
-            teacher=kept.teacher_of(task, split, backbone=backbone, on=self.on, say=ground.tell),
-            annotate=kept.annotate,
+            job,
+            self.machine,
+            teacher=shared.teacher_of(job, self.machine),
+            annotate=shared.annotate,
             part=True,
         ):
-            self.say(f"{group.place / slug(name)}   {line_of(round_, method.rounds)}")
+            log.info(f"{group.place / slug(name)}   {line_of(round_, method.rounds)}")
             rounds.append(round_)
         whole = [round_ for round_ in rounds if not round_.failed]
-        best = loop.kept(rounds)
-        check_figures(folder, whole)
+        best = last_accepted(rounds)
+        check_numbers(folder, whole)
         made = read_manifest(folder)
         scored = self.result(ground, name, best.model)
         ground.known[best.model.digest()] = scored.accuracy
@@ -301,7 +303,7 @@ class Bench:
             rounds=method.rounds,
             tuned=tuned(rounds),
             total=fits(rounds)[-1]["total"],
-            seconds=round(sum(r.figures["seconds"] for r in rounds) + kept.spared(rounds), 2),
+            seconds=round(sum(r.numbers["seconds"] for r in rounds) + shared.spared(rounds), 2),
             device=made.device,
             threads=made.threads,
             run=folder.relative_to(self.out).as_posix(),
@@ -316,14 +318,14 @@ class Bench:
         """Of one round; a model that many methods share is asked once."""
         made = model.digest()
         if made not in ground.known:
-            p, gold = answered(Watched(model, self.on), ground.held)
+            p, gold = answered(model, ground.held, self.machine)
             ground.known[made] = accuracy(p.argmax(1), gold)
         return ground.known[made]
 
     def result(self, ground: Ground, name: str, model: Predictor) -> Result:
         """The line of a cell, as far as one model tells it."""
         group = ground.group
-        p, gold = answered(Watched(model, self.on), ground.held)
+        p, gold = answered(model, ground.held, self.machine)
         found = score(p, gold, model.labels)
         return Result(
             task=ground.task.name,
@@ -363,14 +365,14 @@ def tuned(rounds: Sequence[Round]) -> tuple[int, ...]:
     return tuple(each["tuned"] for each in (first, *later[-1:]))
 
 
-def check_figures(folder: Path, rounds: Iterable[Round]) -> None:
+def check_numbers(folder: Path, rounds: Iterable[Round]) -> None:
     """Raise unless each round says what its cell repeats: a run folder may come from anyone."""
     for round_ in rounds:
-        found = round_.figures.get("fit")
+        found = round_.numbers.get("fit")
         told = isinstance(found, list) and all(
             isinstance(each, dict) and {"tuned", "total"} <= each.keys() for each in found
         )
-        if not (found and told and "seconds" in round_.figures):
+        if not (found and told and "seconds" in round_.numbers):
             raise RunError(
                 f"round {round_.number} of {folder} does not say what its training took",
                 "remove the folder: its cell is computed again",
@@ -379,4 +381,4 @@ def check_figures(folder: Path, rounds: Iterable[Round]) -> None:
 
 def fits(rounds: Sequence[Round]) -> list[dict[str, int]]:
     """What the last fit of each round had to say; a round that broke off has none."""
-    return [round_.figures["fit"][-1] for round_ in rounds if "fit" in round_.figures]
+    return [round_.numbers["fit"][-1] for round_ in rounds if "fit" in round_.numbers]

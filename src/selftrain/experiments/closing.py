@@ -13,12 +13,10 @@ if TYPE_CHECKING:
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from selftrain.data.rows import Labelled, Split
-from selftrain.data.task import Task
-from selftrain.model.backbone import Backbone
-from selftrain.runs.train import Watched
+from selftrain.data.rows import Labelled
 from selftrain.training.baselines import FrozenLogistic, Majority
 from selftrain.training.evaluate import Predictor, evaluate
+from selftrain.training.job import Job
 from selftrain.training.loop import Round
 from selftrain.training.machine import Machine
 
@@ -90,35 +88,28 @@ class Cell:
 
 
 def cells(
-    rounds: Sequence[Round],
-    task: Task,
-    split: Split,
-    test: Sequence[Labelled],
-    *,
-    backbone: Backbone,
-    seed: int,
-    on: Machine = Machine(),
+    rounds: Sequence[Round], job: Job, test: Sequence[Labelled], machine: Machine
 ) -> Iterator[Cell]:
-    """Majority, frozen encoder + logistic regression, teacher, each round and the one that is kept.
+    """The scores of majority, frozen regression, teacher, each round, and the final model.
 
     The majority class is that of the scored rows. A round whose training broke off has no model
     of its own, and no cell.
     """
 
     def cell(system: str, model: Predictor) -> Cell:
-        return Cell(system, seed, evaluate(Watched(model, on), test)["accuracy"])
+        return Cell(system, job.seed, evaluate(model, test, machine)["accuracy"])
 
-    yield cell(MAJORITY, Majority(task, test))
-    yield cell(FROZEN, FrozenLogistic(task, backbone, split.labelled))
-    kept = None
+    yield cell(MAJORITY, Majority(job.task, test))
+    yield cell(FROZEN, FrozenLogistic(job.task, job.backbone, job.split.labelled))
+    final = None
     for round_ in rounds:
         if round_.failed:
             continue
         scored = cell(f"round {round_.number}" if round_.number else "teacher", round_.model)
         yield scored
-        kept = scored if round_.accepted else kept
-    if kept is not None:
-        yield Cell(FINAL, seed, kept.accuracy)
+        final = scored if round_.accepted else final
+    if final is not None:
+        yield Cell(FINAL, job.seed, final.accuracy)
 
 
 def by_system(found: Iterable[Cell]) -> dict[str, dict[int, float]]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
-
-from typing_extensions import TypedDict
+from typing import Any, Literal
 
 from selftrain.data.rows import Labelled
 from selftrain.data.task import Task, find
 from selftrain.disk import slug
-from selftrain.errors import ConfigError, first_problem, require
+from selftrain.errors import ConfigError, require
+from selftrain.experiments.gridfile import COMPARED
 from selftrain.experiments.results import Shots
 from selftrain.method.changes import merged, method_of
 from selftrain.method.recipes import DEFAULT
@@ -20,10 +19,6 @@ from selftrain.method.spec import Method
 from selftrain.model.backbone import Backbone
 from selftrain.training.baselines import FrozenLogistic, Majority
 from selftrain.training.evaluate import Predictor
-
-if TYPE_CHECKING:
-    from selftrain.method.spec import Method
-from selftrain.data.toml import check_name, read_toml
 
 SEEDS = (12, 21, 42, 87, 100)
 Reference = Callable[[Task, Backbone, Sequence[Labelled], Sequence[Labelled]], Predictor]
@@ -164,42 +159,3 @@ def shots_of(given: object) -> Shots:
     if str(given).isdecimal() and int(str(given)):
         return int(str(given))
     raise ConfigError(f"shots is {given!r}; expected a number above 0, or full", "--shots 16")
-
-
-COMPARED = ("sst2", "agnews")
-"""The tasks of a grid or a sweep that names none."""
-
-
-class Asked(TypedDict, total=False):
-    """What a grid file may hold."""
-
-    methods: list[str]
-    tasks: list[str]
-    backbones: list[str]
-    seeds: list[int]
-    shots: list[int | str]
-    references: list[str]
-    preset: str
-    rounds: int
-    rows: int
-    every: dict[str, Any]
-    variant: list[dict[str, Any]]
-
-
-def read_grid(path: Path | None) -> Asked:
-    """The entries of a grid file, each checked for name and kind."""
-    if path is None:
-        return Asked()
-    from pydantic import TypeAdapter, ValidationError
-
-    table = read_toml(path, "--grid", hint='methods = ["head-ft"]')
-    for name in table:
-        check_name(name, Asked.__annotations__, str(path))
-    try:
-        return TypeAdapter(Asked).validate_python(table, strict=True)
-    except ValidationError as error:
-        wrong = first_problem(error)
-        raise ConfigError(
-            f"{path}: `{wrong.place}` is {wrong.found!r}: {wrong.told.lower()}",
-            'tasks = ["sst2", "agnews"]',
-        ) from None

@@ -19,18 +19,17 @@ from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from selftrain.data.rows import Example, Split
-from selftrain.data.task import Task
+from selftrain.data.rows import Example
 from selftrain.disk import replacing
 from selftrain.method.scores import Votes, joined
 from selftrain.method.spec import Method
-from selftrain.model.backbone import Backbone
 from selftrain.model.classifier import Classifier
 from selftrain.model.pel import layers_of
 from selftrain.runs.manifest import Manifest
 from selftrain.runs.train import train
 from selftrain.seeds import child
 from selftrain.training.annotate import CHUNK, annotate
+from selftrain.training.job import Job
 from selftrain.training.loop import Round
 from selftrain.training.machine import Machine
 
@@ -49,50 +48,32 @@ class Shared:
     votes_key: str
 
     @classmethod
-    def of(
-        cls,
-        folder: Path,
-        task: Task,
-        split: Split,
-        method: Method,
-        backbone: Backbone,
-        seed: int,
-    ) -> Shared:
-        """Where those of a method are kept: named by a hash of all that decides them."""
-        taught = Manifest.of(task, split, alone(method), backbone=backbone, seed=seed).asked()
-        voted = {
-            "teacher": taught,
+    def of(cls, folder: Path, job: Job) -> Shared:
+        """Where those of a job are stored: named by a hash of all that decides them."""
+        method = job.method
+        teacher = Manifest.of(replace(job, method=teacher_alone(method))).asked()
+        votes = {
+            "teacher": teacher,
             "pool": method.pool,
             "passes": method.passes,
             "dropout_layers": method.dropout_layers,
         }
-        return cls(folder, method, seed, _key(taught), _key(voted))
+        return cls(folder, method, job.seed, _key(teacher), _key(votes))
 
     @property
-    def apart(self) -> bool:
+    def separate(self) -> bool:
         """Whether nothing is shared: what a trunk remembers depends on the students beside it."""
         return layers_of(self.method.teacher.tuning) is not None
 
-    def teacher_of(
-        self,
-        task: Task,
-        split: Split,
-        *,
-        backbone: Backbone,
-        on: Machine,
-        say: Callable[[str], object],
-    ) -> Callable[[], Round] | None:
-        """Gives round 0, trained at the first call of all; None where it is not shared."""
+    def teacher_of(self, job: Job, machine: Machine) -> Callable[[], Round] | None:
+        """A function that gives round 0, trained at its first call; None where it is not shared."""
         place = self.folder / "teachers" / self.teacher_key
 
         def teacher() -> Round:
-            method = alone(self.method)
-            (only,) = train(
-                place, task, split, method, backbone=backbone, seed=self.seed, on=on, say=say
-            )
-            return only
+            (round_,) = train(place, replace(job, method=teacher_alone(job.method)), machine)
+            return round_
 
-        return None if self.apart else teacher
+        return None if self.separate else teacher
 
     @property
     def votes_path(self) -> Path:
@@ -100,17 +81,25 @@ class Shared:
         return self.folder / "votes" / f"{self.votes_key}.safetensors"
 
     def annotate(
-        self, teacher: Classifier, pool: Iterable[Example], passes: int, *, seed: int, on: Machine
+        self,
+        teacher: Classifier,
+        pool: Iterable[Example],
+        passes: int,
+        *,
+        seed: int,
+        machine: Machine,
     ) -> Iterator[tuple[list[Example], Votes]]:
-        """As ``annotate`` does it; the votes of round 1 are kept, and taken from what was kept."""
-        if self.apart or seed != child(self.seed, "votes", 1):
-            yield from annotate(teacher, pool, passes, seed=seed, on=on)
+        """Like ``annotate``, but the votes of round 1 are stored, and read again."""
+        if self.separate or seed != child(self.seed, "votes", 1):
+            yield from annotate(teacher, pool, passes, seed=seed, machine=machine)
             return
         rows, by = list(pool), teacher.digest()
         found = read_votes(self.votes_path, rows, len(teacher.labels), passes, by=by)
         if found is None:
             started = time.perf_counter()
-            parts = [votes for _, votes in annotate(teacher, rows, passes, seed=seed, on=on)]
+            parts = [
+                votes for _, votes in annotate(teacher, rows, passes, seed=seed, machine=machine)
+            ]
             found = joined(parts)
             seconds = time.perf_counter() - started
             write_votes(self.votes_path, rows, found, seconds=seconds, by=by)
@@ -123,15 +112,15 @@ class Shared:
         Another method had made them, or this one before it was killed.
         """
         about = read_about(self.votes_path)
-        if self.apart or len(rounds) < 2 or about is None:
+        if self.separate or len(rounds) < 2 or about is None:
             return 0.0
         if about.by != rounds[0].model.digest():  # of another teacher since, by newer code, say
             return 0.0
-        took: float = rounds[1].figures.get("seconds annotating", 0.0)
+        took: float = rounds[1].numbers.get("seconds annotating", 0.0)
         return 0.0 if took >= about.seconds else about.seconds
 
 
-def alone(method: Method) -> Method:
+def teacher_alone(method: Method) -> Method:
     """The method's teacher, without a student: how many rows it would annotate decides nothing."""
     teacher = Method("teacher", method.teacher, (), rounds=0)
     return replace(teacher, tapt=method.tapt, pool=method.pool) if method.tapt else teacher

@@ -19,7 +19,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cache
 from math import prod
 from pathlib import Path
@@ -37,24 +37,22 @@ from selftrain.experiments.grid import SEEDS, Grid
 from selftrain.experiments.results import Result
 from selftrain.experiments.space import Space, Value, changed, check_space
 from selftrain.experiments.stats import spread
-from selftrain.experiments.workers import (
+from selftrain.experiments.storage import (
     HISTORY,
-    brought,
     count,
     experimental,
+    extra_package,
     freed,
-    heard,
     opened,
+    optuna_logged,
     take_up,
 )
 from selftrain.method.spec import Method, digest, to_plain
 from selftrain.model.backbone import load
 from selftrain.seeds import child
-from selftrain.training.machine import Machine, once, unheard
+from selftrain.training.machine import Machine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from optuna import Study, Trial
     from optuna.samplers import BaseSampler
     from optuna.trial import FrozenTrial
@@ -121,11 +119,10 @@ class Sweep:
     """Of the sampler."""
     storage: str | None = None
     """Where the trials of several workers meet; None: in ``out``, for one worker alone."""
-    on: Machine = Machine()
-    say: Callable[[str], object] = unheard
+    machine: Machine = Machine()
 
     def __post_init__(self) -> None:
-        brought("optuna", "sweep")  # first: whoever lacks it hears so at once
+        extra_package("optuna", "sweep")  # first: whoever lacks it hears so at once
         hint = "--space FILE, with entries such as student.learning_rate = [1e-4, 1e-3]"
         require(bool(self.space), "the space", self.space, "one entry or more", hint)
         check_space(self.space, self.method)
@@ -160,7 +157,7 @@ class Sweep:
             preset=self.preset,
             on="design",
         )
-        return Bench(grid, self.data, place, self.out / "shared", self.on, self.say)
+        return Bench(grid, self.data, place, self.out / "shared", self.machine)
 
     @property
     def points(self) -> int:
@@ -202,7 +199,7 @@ class Sweep:
             made.append(trial.number)
             return self.judge(trial)
 
-        with self.held(), heard(self.say):
+        with self.held(), optuna_logged():
             study = self.study()
             self.take_up(study)
             if self.sampler == "grid":
@@ -306,7 +303,7 @@ class Sweep:
     def cells(self, method: Method) -> list[Result]:
         """The cells of a point, computed where they are missing."""
         place = self.out / "trials" / self.ground / digest(method)
-        made = replace(self.bench(method, place), say=once(self.say))
+        made = self.bench(method, place)
         check_whole(made.written())
         while made.missing():
             before = len(made.missing())
@@ -319,12 +316,12 @@ class Sweep:
 
     def trials(self) -> list[Tried]:
         """Every trial so far, of every worker."""
-        with heard(self.say):
+        with optuna_logged():
             return [tried(trial) for trial in self.study().trials]
 
     def report(self) -> dict[str, Any]:
         """What was searched, what is best, and every trial; written to ``sweep.json``."""
-        with heard(self.say):
+        with optuna_logged():
             study = self.study()
             every, matters = [tried(trial) for trial in study.trials], importance(study)
         ranked = best_first(every)

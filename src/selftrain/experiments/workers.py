@@ -12,14 +12,10 @@ import hashlib
 import json
 import logging
 import os
-import time
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from selftrain.data.task import known
 from selftrain.errors import ConfigError, SelftrainError
@@ -27,19 +23,22 @@ from selftrain.experiments.bench import Bench
 from selftrain.experiments.grid import Group
 from selftrain.experiments.results import Result
 from selftrain.method.spec import digest
-from selftrain.training.machine import silent, unheard
+from selftrain.training.machine import silent
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
-    from optuna.storages import RDBStorage
-    from optuna.trial import FrozenTrial
+from selftrain.experiments.storage import (
+    count,
+    extra_package,
+    freed,
+    opened,
+    optuna_logged,
+    take_up,
+)
 
-BEAT = 30  # seconds between two signs of life of a worker
-GRACE = 120  # seconds without one after which a worker counts as killed
-LOOK = 1.0  # seconds between two looks at what the others do
-PATIENCE = 60  # seconds that a process waits for another one to finish writing to SQLite
+log = logging.getLogger(__name__)
+
 GROUP, GRID = "group", "grid"
-HISTORY = "retry_history"  # Optuna's name for the numbers of the trials that one takes up again
 
 
 # ── groups, through an Optuna storage ────────────────────────────────────────────────────────
@@ -52,7 +51,7 @@ def optuna_groups(bench: Bench, storage: str, name: str | None = None) -> Iterat
     done. The group of a killed worker is taken up after ``GRACE`` seconds. A group with a cell that
     fails is left for another time; the error is raised when there is nothing else to do.
     """
-    optuna = brought("optuna", "sweep")
+    optuna = extra_package("optuna", "sweep")
     groups = list(bench.grid.groups())
     found: list[Result] = []
     failed: list[SelftrainError] = []
@@ -70,7 +69,7 @@ def optuna_groups(bench: Bench, storage: str, name: str | None = None) -> Iterat
             raise optuna.TrialPruned("some of its cells are left to another process")
         return float(len(found))
 
-    with heard(bench.say):
+    with optuna_logged():
         sampler = optuna.samplers.GridSampler({GROUP: range(len(groups))}, seed=0)
         study = optuna.create_study(
             storage=opened(storage, beats=True),
@@ -88,7 +87,7 @@ def optuna_groups(bench: Bench, storage: str, name: str | None = None) -> Iterat
             yield from found
             found.clear()
         if others := count(study, "RUNNING"):
-            bench.say(f"{others} of {len(groups)} groups are with other workers")
+            log.info(f"{others} of {len(groups)} groups are with other workers")
         if failed:
             raise failed[0]
 
@@ -155,15 +154,15 @@ def ray_groups(bench: Bench, address: str) -> Iterator[Result]:
     head. Every machine has to see the folders of data and results under the same path. What fails
     in a group is raised when the others are done.
     """
-    ray = brought("ray", "cluster")
+    ray = extra_package("ray", "cluster")
     todo = waiting(bench)
     if not todo:
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     ray.init(address=address, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     try:
-        cards = 1 if bench.on.device == "cuda" else 0
-        task = ray.remote(num_cpus=bench.on.threads or 1, num_gpus=cards)(computed)
+        cards = 1 if bench.machine.device == "cuda" else 0
+        task = ray.remote(num_cpus=bench.machine.threads or 1, num_gpus=cards)(computed)
         there = portable(bench)
         pairs = zip(bench.grid.groups(), there.grid.groups(), strict=True)
         going = [task.remote(there, theirs) for group, theirs in pairs if group in todo]
@@ -188,7 +187,7 @@ def computed(bench: Bench, group: Group) -> list[Result]:
 
 
 def portable(bench: Bench) -> Bench:
-    """The bench as another machine can take it: whole paths, and nobody here to talk to."""
+    """The bench as another machine can take it: absolute paths, and no progress shown here."""
     # A task of one's own is a file, called by its name in every cell, wherever that file lies.
     files = [task if task in known() else str(Path(task).resolve()) for task in bench.grid.tasks]
     return replace(
@@ -197,130 +196,9 @@ def portable(bench: Bench) -> Bench:
         data=bench.data.resolve(),
         out=bench.out.resolve(),
         shared=bench.shared and bench.shared.resolve(),
-        on=replace(
-            bench.on,
-            track=silent,
-            note=unheard,
-            cache=bench.on.cache and bench.on.cache.resolve(),
+        machine=replace(
+            bench.machine,
+            progress=silent,
+            cache=bench.machine.cache and bench.machine.cache.resolve(),
         ),
-        say=unheard,
     )
-
-
-# ── what every study needs ───────────────────────────────────────────────────────────────────
-
-
-def brought(name: str, extra: str) -> Any:
-    """A package that not everyone has installed."""
-    try:
-        return import_module(name)
-    except ImportError:
-        raise ConfigError(
-            f"{name} is not installed; the extra `{extra}` has it", f"pip install {name}"
-        ) from None
-
-
-def opened(url: str, *, beats: bool) -> RDBStorage:
-    """An Optuna storage; with ``beats`` its workers give signs of life.
-
-    The trial of a worker that gives none any more is failed and queued again, by Optuna itself.
-    """
-    from optuna.exceptions import StorageInternalError
-    from optuna.storages import RDBStorage, RetryHeartbeatStaleTrialCallback
-    from sqlalchemy import make_url
-    from sqlalchemy.exc import SQLAlchemyError
-
-    refusals = (ImportError, RuntimeError, SQLAlchemyError, StorageInternalError)
-    more: dict[str, Any] = {}
-    if url.startswith("sqlite"):
-        more["engine_kwargs"] = {"connect_args": {"timeout": PATIENCE}}
-    with experimental():
-        if beats:
-            again = RetryHeartbeatStaleTrialCallback()
-            more |= {"heartbeat_interval": BEAT, "grace_period": GRACE}
-            more["heartbeat_stale_trial_callback"] = again
-        try:
-            if "@" in (make_url(url).host or ""):  # the end of a password: a driver would show it
-                raise ValueError
-            return RDBStorage(url, **more)
-        except refusals:  # of two workers that start together, both make the tables
-            time.sleep(LOOK)
-        except (ValueError, LookupError):  # their texts have parts of the address
-            raise ConfigError(
-                "cannot use that storage: its address cannot be read",
-                "in a password write %40 for @, %7B for { and %7D for }",
-            ) from None
-        try:
-            return RDBStorage(url, **more)
-        except refusals as error:
-            reason = str(error).partition("\n")[0]  # without the address: it may hold a password
-            raise ConfigError(
-                f"cannot use that storage: {reason}",
-                "--storage sqlite:///FILE.db, or one of PostgreSQL or MySQL",
-            ) from None
-
-
-@contextmanager
-def experimental() -> Iterator[None]:
-    """Optuna calls signs of life an experiment, in a warning each time; that is said here once."""
-    from optuna.exceptions import ExperimentalWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ExperimentalWarning)
-        yield
-
-
-@contextmanager
-def heard(say: Callable[[str], object]) -> Iterator[None]:
-    """Optuna's warnings go the way of all talk, each on one line."""
-
-    class Said(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            say(f"optuna: {record.getMessage()}")
-
-    from optuna.logging import disable_default_handler, enable_default_handler, get_logger
-
-    logger, handler = get_logger("optuna"), Said(logging.WARNING)
-    disable_default_handler()
-    logger.addHandler(handler)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        enable_default_handler()
-
-
-def take_up(study: Study, wanted: Callable[[FrozenTrial], bool], *also: str) -> None:
-    """Queue again what was stopped, by Ctrl-C or an error, and has not been queued since.
-
-    ``also`` names further states of trials to queue.
-    """
-    from optuna.storages import RetryHeartbeatStaleTrialCallback
-
-    trials = study.get_trials(deepcopy=False)
-    since = {number for trial in trials for number in trial.system_attrs.get(HISTORY, ())}
-    with experimental():
-        again = RetryHeartbeatStaleTrialCallback()
-    for trial in study.get_trials():
-        ended = trial.state.name in ("FAIL", "PRUNED", *also)
-        if ended and trial.number not in since and wanted(trial):
-            again(study, trial)
-
-
-def freed(study: Study) -> bool:
-    """Whether a killed worker left something to take up; waits as long as it takes to tell."""
-    from optuna.storages import fail_stale_trials
-
-    end = time.monotonic() + BEAT + GRACE
-    while count(study, "RUNNING") and time.monotonic() < end:
-        with experimental():
-            fail_stale_trials(study)
-        if count(study, "WAITING"):
-            return True
-        time.sleep(LOOK)
-    return False
-
-
-def count(study: Study, state: str) -> int:
-    """How many trials are in that state."""
-    return sum(trial.state.name == state for trial in study.get_trials(deepcopy=False))

@@ -60,7 +60,7 @@ class Tally:
         self.wins = torch.zeros_like(self.plain)
         self.entropy = self.plain.new_zeros(len(plain))  # [N]
         self.passes = 0
-        self.alike = True
+        self.identical = True
 
     def add(self, p: Tensor) -> None:
         """Count one pass of probabilities, [N, C]."""
@@ -68,7 +68,7 @@ class Tally:
         self.passes += 1
         step = p - self.mean
         # The first pass moves the mean onto itself: a later one that differs shows as a step.
-        self.alike = self.alike and (self.passes == 1 or not bool(step.any()))
+        self.identical = self.identical and (self.passes == 1 or not bool(step.any()))
         self.mean = self.mean + step / self.passes
         self.squares = self.squares + step * (p - self.mean)
         self.wins = self.wins.scatter_add(1, p.argmax(1, keepdim=True), torch.ones_like(p[:, :1]))

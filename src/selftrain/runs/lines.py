@@ -9,42 +9,42 @@ if TYPE_CHECKING:
     from selftrain.training.loop import Round
 
 
-def round_line(number: int, rounds: int, figures: Mapping[str, Any], why: str = "") -> str:
+def round_line(number: int, rounds: int, numbers: Mapping[str, Any], why: str = "") -> str:
     """One line for one round, with its numbers: those it has, for a run folder may be anyone's.
 
     `round 2/3   picked 410 of 1024   confidence 0.94   certainty 0.98   …   41 s`
     """
-    fits = figures.get("fit")
+    fits = numbers.get("fit")
     fitted = fits[-1] if isinstance(fits, list) and fits else {}
     parts = [
         f"round {number}/{rounds}" if number else "teacher  ",
-        told("picked {} of {}", figures, "picked", "pool"),
-        told("confidence {:.2f}", figures, "confidence"),
-        told("certainty {:.2f}", figures, "certainty"),
-        told("changed {:.0%}", figures, "changed"),
-        told("masked-word loss {:.2f}", figures, "adapted"),
-        told("loss {:.3f}", fitted, "loss"),
-        told("contrast {:.2f}", fitted, "contrast"),
-        told("{} of {} trained", fitted, "tuned", "total", shown=count),
-        told("dev {:.1f}", figures, "dev", shown=lambda share: 100 * share),
-        told("{:.0f} s", figures, "seconds"),
+        phrase("picked {} of {}", numbers, "picked", "pool"),
+        phrase("confidence {:.2f}", numbers, "confidence"),
+        phrase("certainty {:.2f}", numbers, "certainty"),
+        phrase("changed {:.0%}", numbers, "changed"),
+        phrase("masked-word loss {:.2f}", numbers, "adapted"),
+        phrase("loss {:.3f}", fitted, "loss"),
+        phrase("contrast {:.2f}", fitted, "contrast"),
+        phrase("{} of {} trained", fitted, "tuned", "total", shown=count),
+        phrase("dev {:.1f}", numbers, "dev", shown=lambda share: 100 * share),
+        phrase("{:.0f} s", numbers, "seconds"),
         why,
     ]
     return "   ".join(part for part in parts if part)
 
 
-def told(
+def phrase(
     form: str,
-    figures: Mapping[str, Any],
+    numbers: Mapping[str, Any],
     *names: str,
     shown: Callable[[Any], object] = lambda number: number,
 ) -> str:
-    """The form with these figures filled in; nothing where one of them is missing or no number.
+    """The form with these numbers filled in; nothing where one of them is missing or no number.
 
-    >>> told("picked {} of {}", {"picked": 3, "pool": 9}, "picked", "pool")
+    >>> phrase("picked {} of {}", {"picked": 3, "pool": 9}, "picked", "pool")
     'picked 3 of 9'
     """
-    values = [figures.get(name) for name in names]
+    values = [numbers.get(name) for name in names]
     if not all(isinstance(value, int | float) for value in values):
         return ""
     return form.format(*map(shown, values))
@@ -52,8 +52,8 @@ def told(
 
 def line_of(round_: Round, rounds: int, *, dev: float | None = None) -> str:
     """The line of a round as the loop yields it, with its accuracy on dev rows if there are any."""
-    figures = round_.figures if dev is None else {**round_.figures, "dev": dev}
-    return round_line(round_.number, rounds, figures, round_.why)
+    numbers = round_.numbers if dev is None else {**round_.numbers, "dev": dev}
+    return round_line(round_.number, rounds, numbers, round_.why)
 
 
 def count(number: int) -> str:

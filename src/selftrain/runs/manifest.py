@@ -16,18 +16,17 @@ from pydantic import TypeAdapter
 from pydantic_core import from_json
 
 from selftrain.data.fewshot import fingerprint
-from selftrain.data.rows import Labelled, Split
+from selftrain.data.rows import Labelled
 from selftrain.data.task import Task
 from selftrain.disk import LARGEST_JSON, damaged, plain_file, valid
 from selftrain.errors import RunError
 from selftrain.runs.lessons import check_fits
 
 if TYPE_CHECKING:
-    from selftrain.method.spec import Method
-    from selftrain.model.backbone import Backbone
+    from selftrain.training.job import Job
     from selftrain.training.machine import Machine
 
-FORMAT = 1
+FORMAT = 2
 MANIFEST = "manifest.json"
 PACKAGES = (
     "selftrain",
@@ -69,16 +68,7 @@ class Manifest:
     cache_mb: int = 4096
 
     @classmethod
-    def of(
-        cls,
-        task: Task,
-        split: Split,
-        method: Method,
-        *,
-        backbone: Backbone,
-        seed: int,
-        on: Machine | None = None,
-    ) -> Manifest:
+    def of(cls, job: Job, machine: Machine | None = None) -> Manifest:
         """The manifest of a run about to start here; the pool is read once, as a stream.
 
         Raises for a round larger than a run folder may hold: before anything is trained.
@@ -88,14 +78,15 @@ class Manifest:
         from selftrain.method.spec import to_plain
         from selftrain.training.machine import Machine
 
-        on = on or Machine()
-        check_fits(split.unlabelled, method)
+        machine = machine or Machine()
+        split, backbone = job.split, job.backbone
+        check_fits(split.unlabelled, job.method)
         packages = {name: version(name) for name in PACKAGES}
         return cls(
             format=FORMAT,
-            task=TypeAdapter(Task).dump_python(task, mode="json"),
-            method=to_plain(method),
-            seed=seed,
+            task=TypeAdapter(Task).dump_python(job.task, mode="json"),
+            method=to_plain(job.method),
+            seed=job.seed,
             data={
                 "labelled": fingerprint(split.labelled),
                 "order of labelled": _order(split.labelled),
@@ -104,10 +95,10 @@ class Manifest:
             },
             backbone=Base(backbone.name, backbone.revision, backbone.sha256),
             versions={"python": platform.python_version(), **packages},
-            device=on.accelerator().device.type,
-            threads=on.threads or torch.get_num_threads(),
+            device=machine.accelerator().device.type,
+            threads=machine.threads or torch.get_num_threads(),
             created=datetime.now(UTC).isoformat(timespec="seconds"),
-            cache_mb=on.cache_mb,
+            cache_mb=machine.cache_mb,
         )
 
     @classmethod

@@ -36,7 +36,7 @@ def predict(
     out: str | Path | None = None,
     *,
     passes: int = 10,
-    on: Machine,
+    machine: Machine,
     texts: bool = False,
 ) -> None:
     """Write an answer for every row: CSV, TSV, JSON lines or Parquet by name, CSV to stdout.
@@ -45,7 +45,7 @@ def predict(
     """
     check_kind(table.examples, pair=model.task.pair, who="the model")
     names = columns(model, table, texts=texts)
-    rows = answers(model, table, passes=passes, on=on, texts=texts)
+    rows = answers(model, table, passes=passes, machine=machine, texts=texts)
     if out is None:
         _write_delimited(sys.stdout, names, rows)
         return
@@ -64,7 +64,7 @@ def columns(model: Classifier, table: Table, *, texts: bool = False) -> list[str
 
 
 def answers(
-    model: Classifier, table: Table, *, passes: int, on: Machine, texts: bool = False
+    model: Classifier, table: Table, *, passes: int, machine: Machine, texts: bool = False
 ) -> Iterator[Answer]:
     """One answer a row, in the order of ``columns``.
 
@@ -72,7 +72,7 @@ def answers(
     others differ in the last layer alone, which was about as telling as all of them and far cheaper
     (docs/performance.md); where all layers are one, they differ in all. The certainty of a row
     varies a little with the rows around it, because dropout is drawn for a batch at a time. A model
-    without dropout never wavers: one pass tells all, and it is certain.
+    without dropout is always certain, and one pass is enough.
     """
     from selftrain.method.scores import certainty
     from selftrain.model.build import narrowed
@@ -80,18 +80,18 @@ def answers(
     from selftrain.training.annotate import annotate
 
     number = 0
-    wavering = narrowed(model, "last")
-    above = (part for part in wavering.children() if part is not wavering.trunk)
-    told = passes if any(any(dropout_rates(part)) for part in above) else 1
-    for examples, votes in annotate(wavering, table.examples, told, seed=0, on=on):
+    mc_model = narrowed(model, "last")
+    above = (part for part in mc_model.children() if part is not mc_model.trunk)
+    passes = passes if any(any(dropout_rates(part)) for part in above) else 1
+    for examples, votes in annotate(mc_model, table.examples, passes, seed=0, machine=machine):
         best = votes.plain.argmax(1).tolist()
         parts = zip(examples, best, votes.plain.tolist(), certainty(votes).tolist(), strict=True)
-        for example, c, p, settled in parts:
+        for example, c, p, certain in parts:
             number += 1
             name = number if table.id_column is None else example.uid
-            figures = (round(value, 6) for value in (*p, settled))
+            numbers = (round(value, 6) for value in (*p, certain))
             sides = (example.text, example.pair) if model.task.pair else (example.text,)
-            yield (name, model.labels[c], *figures, *(sides if texts else ()))
+            yield (name, model.labels[c], *numbers, *(sides if texts else ()))
 
 
 # ── files ────────────────────────────────────────────────────────────────────────────────────

@@ -5,7 +5,7 @@
       rounds/0/              the teacher; rounds/1/ … the students
         model.safetensors    the trained tensors only, and model.json: what they belong to
         lesson.parquet       what the teacher thought of each pool row, and what became of it
-        round.json           figures, verdict, and the sha256 of the other files
+        round.json           numbers, verdict, and the sha256 of the other files
 
 A folder may come from anyone. Reading one follows no link, opens only files whose names stand
 here, and takes no number on trust.
@@ -16,9 +16,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from selftrain.data.rows import AuditLines
 from selftrain.disk import damaged, plain_file, plain_folder, refusals, sha256
@@ -50,14 +49,9 @@ def load(
     return load_model(here, backbone)
 
 
-def kept(folder: str | Path) -> int:
+def last_accepted(folder: str | Path) -> int:
     """The number of the last accepted round, whose model answers for the run."""
     return _chosen(Path(folder), None).number
-
-
-def history(folder: str | Path) -> list[dict[str, Any]]:
-    """What is known of each round, in order: the contents of its ``round.json``."""
-    return [asdict(record) for record in records(Path(folder))]
 
 
 def lessons(folder: str | Path) -> Iterator[tuple[int, AuditLines]]:

@@ -1,4 +1,4 @@
-"""What ``round.json`` says of a round: its figures, the verdict, and what its other files are."""
+"""What ``round.json`` says of a round: its numbers, the verdict, and what its other files are."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from selftrain.disk import LARGEST_JSON, damaged, plain_file, plain_folder, vali
 
 RECORD, LESSON, MODEL = "round.json", "lesson.parquet", ("model.json", "model.safetensors")
 
-Number = Annotated[int, Field(ge=-(2**63), lt=2**63)] | FiniteFloat
-Figure = Number | dict[str, int] | list[dict[str, Number | None]]
-"""A number, counts by class, or what each fit of the round had to say."""
+Scalar = Annotated[int, Field(ge=-(2**63), lt=2**63)] | FiniteFloat
+Number = Scalar | dict[str, int] | list[dict[str, Scalar | None]]
+"""A number, counts by class, or the numbers of each fit of the round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Record:
     accepted: bool
     why: str
     last: bool
-    figures: dict[str, Figure]
+    numbers: dict[str, Number]
     files: dict[str, str]
     """The sha256 of every other file of the round."""
 

@@ -1,102 +1,57 @@
-"""A method on a task over seeds, beside the references that keep it honest.
-
-The test rows are read here once, after the run, by ``evaluate``; nothing is chosen by them.
-"""
+"""Train a job in a run folder: every round is on disk before it is yielded, and a run resumes."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-import torch
-from torch import Tensor
-
-from selftrain.data.rows import Example, Split
-from selftrain.data.task import Task
 from selftrain.method.spec import Method
-from selftrain.model.backbone import Backbone
 from selftrain.runs.manifest import Manifest
 from selftrain.runs.write import Run
 from selftrain.training.annotate import Annotate, annotate
-from selftrain.training.evaluate import Predictor
+from selftrain.training.job import Job
 from selftrain.training.loop import Round, finished, self_train
-from selftrain.training.machine import Machine, unheard
+from selftrain.training.machine import Machine
+
+log = logging.getLogger(__name__)
 
 
 def train(
     folder: Path,
-    task: Task,
-    split: Split,
-    method: Method,
+    job: Job,
+    machine: Machine,
     *,
-    backbone: Backbone,
-    seed: int,
-    on: Machine,
-    say: Callable[[str], object] = unheard,
     teacher: Callable[[], Round] | None = None,
     annotate: Annotate = annotate,
     part: bool = False,
 ) -> Iterator[Round]:
-    """Self-training with every round on disk before it is handed on; goes on where it stopped.
+    """Self-training with every round on disk before it is yielded; a stopped run resumes.
 
-    Rounds already in the folder are handed on first. ``say`` is told, before any round, what is
-    found there. A run begun here is taken back after an error, unless it holds a round by then.
-    ``teacher`` gives a round 0 that is there already, made by the same definition. With ``part``
-    a run of more rounds will do, of which the first are handed on.
+    Rounds already in the folder are yielded first. A run that starts here is removed after an
+    error, unless it holds a round by then. ``teacher`` gives a finished round 0 of the same
+    definition. With ``part`` a run of more rounds is enough: its first rounds are yielded.
     """
-    manifest = Manifest.of(task, split, method, backbone=backbone, seed=seed, on=on)
-    on = on if on.cache else replace(on, cache=folder)  # where the run is, there is room for it
+    manifest = Manifest.of(job, machine)
+    machine = machine if machine.cache else replace(machine, cache=folder)  # there is room for it
     with Run.start(folder, manifest, part=part) as run:
-        done = run.done(backbone)
-        for note in (*run.notes, *standing(folder, done, method)):
-            say(note)
+        done = run.done(job.backbone)
+        for warning in run.notes:
+            log.warning(warning)
+        log_progress(folder, done, job.method)
         if not done and teacher is not None:
             done = [teacher()]
             run.save(done[0])
         yield from done
-        for round_ in self_train(
-            task,
-            split,
-            method,
-            backbone=backbone,
-            seed=seed,
-            done=done,
-            annotate=annotate,
-            on=on,
-        ):
+        for round_ in self_train(job, done=done, annotate=annotate, machine=machine):
             run.save(round_)
             yield round_
 
 
-def standing(folder: Path, done: Sequence[Round], method: Method) -> Iterator[str]:
-    """How far a run found in its folder has come."""
+def log_progress(folder: Path, done: Sequence[Round], method: Method) -> None:
+    """Log how far a run found in its folder has come."""
     if finished(done, method):
-        yield f"{folder} is finished: these are its rounds"
+        log.info(f"{folder} is finished: these are its rounds")
     elif done:
-        yield f"{folder} goes on after round {done[-1].number}"
-
-
-@dataclass(frozen=True, slots=True)
-class Watched:
-    """A predictor that answers in slices, so that a machine can show how far it has come."""
-
-    model: Predictor
-    on: Machine
-    rows: int = 256
-    """Of a slice."""
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """Those of the model."""
-        return self.model.labels
-
-    def probabilities(self, examples: Sequence[Example]) -> Tensor:
-        """Those of the model, [N, C]."""
-        starts = range(0, len(examples), self.rows)
-        return torch.cat(
-            [
-                self.model.probabilities(examples[start : start + self.rows])
-                for start in self.on.track(starts, "evaluating", len(starts))
-            ]
-        )
+        log.info(f"{folder} resumes after round {done[-1].number}")

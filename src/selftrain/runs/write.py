@@ -79,22 +79,22 @@ class Run:
     def done(self, backbone: Backbone) -> list[Round]:
         """The whole rounds of those asked for, in order: what ``self_train`` goes on from."""
         from selftrain.model.build import load as load_model
-        from selftrain.training.loop import Round, kept
+        from selftrain.training.loop import Round, last_accepted
 
         rounds: list[Round] = []
         for record in records(self.folder)[: self.manifest.method["rounds"] + 1]:
             here = verified(self.folder, record, record.files)
-            model = kept(rounds).model if record.failed else load_model(here, backbone)
+            model = last_accepted(rounds).model if record.failed else load_model(here, backbone)
             audit = read_lesson(here / LESSON, self.manifest.task["labels"])
             lesson = Lesson(gold=(), audit=audit)
             verdict = (record.accepted, record.why, record.last)
-            rounds.append(Round(record.number, model, lesson, record.figures, *verdict))
+            rounds.append(Round(record.number, model, lesson, record.numbers, *verdict))
         return rounds
 
     def save(self, round_: Round) -> None:
         """Write a round; when this returns, all of it is on disk."""
         verdict = (round_.accepted, round_.why, round_.last)
-        record = Record(round_.number, *verdict, figures=dict(round_.figures), files={})
+        record = Record(round_.number, *verdict, numbers=dict(round_.numbers), files={})
         with replacing(self.folder / ROUNDS / str(round_.number), private=True) as here:
             here.mkdir(mode=0o700)
             if not record.failed:

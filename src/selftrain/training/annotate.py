@@ -13,59 +13,67 @@ from selftrain.errors import ModelError
 from selftrain.method.scores import Tally, Votes, joined
 from selftrain.model.batches import grouped
 from selftrain.model.classifier import Classifier
-from selftrain.model.fast import projections as projected
+from selftrain.model.fast import projections
 from selftrain.training.machine import Machine, randomness
 
 CHUNK = 1024  # rows tokenised and sorted by length together
 
 
 class Annotate(Protocol):
-    """Whoever says what a teacher thinks of a pool: dropout passes, or votes that were kept."""
+    """Where the votes on a pool come from: dropout passes of a teacher, or a file of votes."""
 
     def __call__(
-        self, teacher: Classifier, pool: Iterable[Example], passes: int, *, seed: int, on: Machine
+        self,
+        teacher: Classifier,
+        pool: Iterable[Example],
+        passes: int,
+        *,
+        seed: int,
+        machine: Machine,
     ) -> Iterator[tuple[list[Example], Votes]]:
         """The votes on each example, chunk by chunk."""
 
 
 def annotate(
-    teacher: Classifier, pool: Iterable[Example], passes: int, *, seed: int, on: Machine
+    teacher: Classifier, pool: Iterable[Example], passes: int, *, seed: int, machine: Machine
 ) -> Iterator[tuple[list[Example], Votes]]:
-    """What T dropout passes say of each example, chunk by chunk.
+    """The votes of T dropout passes on each example, chunk by chunk.
 
     Below the teacher's cut, if it has one, everything is computed once for all passes.
-    Dropout is drawn for a batch at a time, so the figures of a row depend on its chunk; that
-    is why chunks are cut by the order of the pool alone.
+    Dropout is drawn for a batch at a time, so the votes on a row depend on its chunk; that is
+    why chunks are cut by the order of the pool alone.
     """
     stream = iter(pool)
-    device = on.accelerator().device
+    device = machine.accelerator().device
     teacher.to(device)
     number = 0
     while chunk := list(islice(stream, CHUNK)):
         with randomness(seed, "dropout", number):
-            votes = _chunk_votes(teacher, chunk, passes, on)
+            votes = _chunk_votes(teacher, chunk, passes, machine)
         yield chunk, votes  # outside: the reader's own draws must not be undone
         number += 1
 
 
 @torch.no_grad()
-def _chunk_votes(teacher: Classifier, chunk: Sequence[Example], passes: int, on: Machine) -> Votes:
-    batches, back = grouped(teacher.encode(chunk), teacher.pad, on.accelerator().device)
+def _chunk_votes(
+    teacher: Classifier, chunk: Sequence[Example], passes: int, machine: Machine
+) -> Votes:
+    batches, back = grouped(teacher.encode(chunk), teacher.pad, machine.accelerator().device)
     parts: list[Votes] = []
-    alike = True
-    for number in on.track(range(len(batches)), "annotating", len(batches)):
+    identical = True  # all passes, to the last bit
+    for number in machine.progress(range(len(batches)), "annotating", len(batches)):
         batch = batches[number]
         state = teacher.lower(batch)
-        with projected.once(teacher.encoder, teacher.backbone.family, state):
+        with projections.once(teacher.encoder, teacher.backbone.family, state):
             teacher.eval()
             tally = Tally(teacher.upper(batch, state).logits.softmax(1).cpu())
             teacher.train()
             for _ in range(passes):
                 tally.add(teacher.upper(batch, state).logits.softmax(1).cpu())
-        alike = alike and tally.alike
+        identical = identical and tally.identical
         parts.append(tally.votes())
     teacher.eval()
-    if passes > 1 and alike:
+    if passes > 1 and identical:
         raise ModelError(
             f"{passes} dropout passes of `{teacher.backbone.name}` agree to the last bit: "
             "there is no dropout to measure certainty with",

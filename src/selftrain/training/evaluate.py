@@ -10,7 +10,10 @@ from torch import Tensor
 
 from selftrain.data.rows import Example, Labelled
 from selftrain.errors import DataError
+from selftrain.training.machine import Machine
 from selftrain.training.metrics import accuracy, calibration_error, f1, macro_f1
+
+ROWS_AT_ONCE = 256
 
 
 class Predictor(Protocol):
@@ -24,12 +27,16 @@ class Predictor(Protocol):
         """The probability of each class for each example, [N, C]."""
 
 
-def evaluate(model: Predictor, test: Sequence[Labelled]) -> Mapping[str, float]:
+def evaluate(
+    model: Predictor, test: Sequence[Labelled], machine: Machine | None = None
+) -> Mapping[str, float]:
     """Accuracy, macro F1, F1 of each class and calibration error, as shares from 0 to 1."""
-    return score(*answered(model, test), model.labels)
+    return score(*answered(model, test, machine), model.labels)
 
 
-def answered(model: Predictor, test: Sequence[Labelled]) -> tuple[Tensor, Tensor]:
+def answered(
+    model: Predictor, test: Sequence[Labelled], machine: Machine | None = None
+) -> tuple[Tensor, Tensor]:
     """The model's probabilities [N, C] for labelled rows, and the gold classes [N]."""
     unseen = sorted({item.label for item in test} - set(model.labels))
     if unseen:
@@ -40,11 +47,20 @@ def answered(model: Predictor, test: Sequence[Labelled]) -> tuple[Tensor, Tensor
     if not test:
         raise DataError("there are no test rows", "give a file with at least one labelled row")
     gold = torch.tensor([model.labels.index(item.label) for item in test])
-    return model.probabilities([item.example for item in test]), gold
+    progress = (machine or Machine()).progress
+    examples = [item.example for item in test]
+    starts = range(0, len(examples), ROWS_AT_ONCE)
+    p = torch.cat(
+        [
+            model.probabilities(examples[start : start + ROWS_AT_ONCE])
+            for start in progress(starts, "evaluating", len(starts))
+        ]
+    )
+    return p, gold
 
 
 def score(p: Tensor, gold: Tensor, labels: Sequence[str]) -> Mapping[str, float]:
-    """What ``evaluate`` says of probabilities [N, C] and gold classes [N]."""
+    """The scores of probabilities [N, C] against gold classes [N]."""
     answers = p.argmax(1)
     return {
         "accuracy": accuracy(answers, gold),

@@ -23,13 +23,13 @@ from selftrain.model.classifier import Classifier
 from selftrain.model.heads import Output
 from selftrain.seeds import child
 from selftrain.training.machine import Machine, randomness
-from selftrain.training.reweigh import Answering, Losses, agreement
+from selftrain.training.reweigh import Losses, Predict, agreement
 from selftrain.training.steps import Step, Table, cycle, late, steps_of
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """What a fit has to say: losses are means over the last tenth of the steps."""
+    """The numbers of a fit; losses are means over the last tenth of the steps."""
 
     steps: int
     loss: float
@@ -41,65 +41,109 @@ class Fitted:
     seconds: float
 
 
-def fit(model: Classifier, lesson: Lesson, how: Tune, *, seed: int, on: Machine) -> Fitted:
+def fit(model: Classifier, lesson: Lesson, tune: Tune, *, seed: int, machine: Machine) -> Fitted:
     """Train the model in place on the lesson; only what its tuning chose moves."""
     started = time.perf_counter()
-    accelerator = on.accelerator()
+    accelerator = machine.accelerator()
     model.to(accelerator.device)
-    lesson = Lesson(lesson.gold) if how.train_on == "gold" else lesson
-    if how.head_start == "regression":
+    lesson = Lesson(lesson.gold) if tune.train_on == "gold" else lesson
+    if tune.head_start == "regression":
         start_head(model, [*lesson.gold, *lesson.easy])
     table = Table.of(model, lesson)
-    here = accelerator.process_index
-    plan = steps_of(table, how, Random(child(seed, "batches", here)))  # noqa: S311
-    golds = cycle(table.gold, Random(child(seed, "agreement", here)))  # noqa: S311
-    total = how.steps or math.ceil(len(table.learn) / (how.batch_size - table.golds(how))) * (
-        how.epochs or 0
-    )
+    process = accelerator.process_index
+    batches = steps_of(table, tune, Random(child(seed, "batches", process)))  # noqa: S311
+    gold_rows = cycle(table.gold, Random(child(seed, "agreement", process)))  # noqa: S311
+    total = step_count(table, tune)
+    history = History()
+
+    def loss_of_step(trained: nn.Module, number: int) -> Tensor:
+        step = next(batches)
+        if tune.reweigh is not None and number >= tune.reweigh.after * total:
+            step = reweighed(step, model, table, gold_rows, tune)
+        history.last_step = step
+        return step_loss(trained, model.pad, table, step, tune, history)
+
     optimizer = torch.optim.AdamW(
-        groups(model, how), betas=(0.9, 0.98), weight_decay=how.weight_decay, fused=True
+        groups(model, tune), betas=BETAS, weight_decay=tune.weight_decay, fused=True
     )
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, slope(total, how.warmup))
-    trained, optimizer = accelerator.prepare(model, optimizer)
-    trail = Trail()
-    try:
-        with randomness(seed, "dropout", here):
-            trained.train()
-            for number in on.track(range(total), "training", total):
-                step = next(plan)
-                if how.reweigh is not None and number >= how.reweigh.after * total:
-                    step = reweighed(step, model, table, golds, how)
-                value = step_loss(trained, model.pad, table, step, how, trail)
-                require_finite(value, f"at step {number + 1} of {total}", how)
-                optimizer.zero_grad()
-                accelerator.backward(value)
-                accelerator.clip_grad_norm_(model.trainable().values(), how.max_grad_norm)
-                optimizer.step()
-                schedule.step()
-            trained.eval()
-            with torch.no_grad():  # no later loss would tell that the last step broke the model
-                value = step_loss(trained, model.pad, table, step, how, Trail())
-            require_finite(value, f"after step {total}", how)
-    finally:
-        accelerator.free_memory()
-    tuned = sum(p.numel() for p in model.trainable().values())
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, slope(total, tune.warmup))
+    course = Course(optimizer, schedule, total, tune.max_grad_norm)
+    with randomness(seed, "dropout", process):
+        trained = optimise(model, course, loss_of_step, machine)
+        assert history.last_step is not None
+        with torch.no_grad():  # no later loss would show that the last step broke the model
+            loss = step_loss(trained, model.pad, table, history.last_step, tune, History())
+        require_finite(loss, f"after step {total}", tune.learning_rate)
     return Fitted(
         steps=total,
-        loss=late(trail.losses),
-        contrast=late(trail.contrasts) if trail.contrasts else None,
-        anchors=trail.paired / trail.anchors if trail.anchors else None,
-        tuned=tuned,
+        loss=late(history.losses),
+        contrast=late(history.contrasts) if history.contrasts else None,
+        anchors=history.paired / history.anchors if history.anchors else None,
+        tuned=sum(p.numel() for p in model.trainable().values()),
         total=sum(p.numel() for p in model.parameters()),
         seconds=time.perf_counter() - started,
     )
 
 
-def require_finite(loss: Tensor, when: str, how: Tune) -> None:
+# ── the one loop over optimiser steps ────────────────────────────────────────────────────────
+
+BETAS = (0.9, 0.98)
+LossOfStep = Callable[[nn.Module, int], Tensor | None]
+"""The loss of a step, from the model and the step's number; None skips the step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """An optimiser, its schedule, and for how many steps they run."""
+
+    optimizer: torch.optim.Optimizer
+    schedule: torch.optim.lr_scheduler.LRScheduler
+    steps: int
+    max_grad_norm: float
+    description: str = "training"
+
+
+def optimise(
+    model: Classifier, course: Course, loss_of_step: LossOfStep, machine: Machine
+) -> nn.Module:
+    """Take every step of the course; returns the model as accelerate wrapped it, in eval mode."""
+    accelerator = machine.accelerator()
+    rate = course.optimizer.param_groups[0]["initial_lr"]
+    chosen = {id(p) for group in course.optimizer.param_groups for p in group["params"]}
+    moving = [p for p in model.parameters() if id(p) in chosen]
+    trained, optimizer = accelerator.prepare(model, course.optimizer)
+    try:
+        trained.train()
+        for number in machine.progress(range(course.steps), course.description, course.steps):
+            loss = loss_of_step(trained, number)
+            if loss is None:
+                continue
+            require_finite(loss, f"at step {number + 1} of {course.steps}", rate)
+            optimizer.zero_grad()
+            accelerator.backward(loss)
+            accelerator.clip_grad_norm_(moving, course.max_grad_norm)
+            optimizer.step()
+            course.schedule.step()
+        trained.eval()
+    finally:
+        accelerator.free_memory()
+    return trained  # type: ignore[no-any-return]
+
+
+def step_count(table: Table, tune: Tune) -> int:
+    """How many steps a fit takes: as many as asked for, or those of its epochs."""
+    if tune.steps is not None:
+        return tune.steps
+    rows_a_step = tune.batch_size - table.gold_in_batch(tune)
+    return math.ceil(len(table.learn) / rows_a_step) * (tune.epochs or 0)
+
+
+def require_finite(loss: Tensor, when: str, learning_rate: float) -> None:
     """Stop a training whose loss is no longer a number."""
     value = float(loss.detach())
     if not math.isfinite(value):
         raise TrainingError(
-            f"the loss is {value} {when}", f"try a lower rate than {how.learning_rate}"
+            f"the loss is {value} {when}", f"try a lower learning_rate than {learning_rate}"
         )
 
 
@@ -107,74 +151,77 @@ def require_finite(loss: Tensor, when: str, how: Tune) -> None:
 
 
 @dataclass(slots=True)
-class Trail:
-    """What the steps so far gave."""
+class History:
+    """Losses and counts of the steps so far."""
 
     losses: list[float] = field(default_factory=list)
     contrasts: list[float] = field(default_factory=list)
     anchors: int = 0
     paired: int = 0
+    last_step: Step | None = None
 
 
-def forward(model: Answering, rows: Sequence[Row], pad: int, device: torch.device) -> Output:
+def forward(model: Predict, rows: Sequence[Row], pad: int, device: torch.device) -> Output:
     """Logits and features of the rows of a step, in their order."""
     batches, back = grouped(rows, pad, device)
     parts = zip(*map(model, batches), strict=True)
     return Output(*(torch.cat(part)[back] for part in parts))
 
 
-def row_losses(out: Output, table: Table, rows: Sequence[int], how: Tune) -> Tensor:
+def row_losses(out: Output, table: Table, rows: Sequence[int], tune: Tune) -> Tensor:
     """The loss of the first answers, one for each of these rows, [B]."""
     chosen, logits = torch.tensor(rows), out.logits[: len(rows)]
     labels, soft = (part[chosen].to(logits.device) for part in (table.labels, table.soft))
-    return how.loss(logits, labels, soft)
+    return tune.loss(logits, labels, soft)
 
 
-def reweighed(step: Step, model: Classifier, table: Table, golds: Iterator[int], how: Tune) -> Step:
+def reweighed(
+    step: Step, model: Classifier, table: Table, gold_rows: Iterator[int], tune: Tune
+) -> Step:
     """The step with its rows weighed by how far they agree with some of the labels (LiST)."""
     device = model.device
 
     def losses(rows: Sequence[int]) -> Losses:
         tokens = [table.rows[i] for i in rows]
-        return lambda answering: row_losses(
-            forward(answering, tokens, model.pad, device), table, rows, how
+        return lambda predict: row_losses(
+            forward(predict, tokens, model.pad, device), table, rows, tune
         )
 
-    gold = [next(golds) for _ in range(min(how.batch_size, len(table.gold)))]
+    gold = [next(gold_rows) for _ in range(min(tune.batch_size, len(table.gold)))]
     weights = agreement(model, losses(step.rows[: step.learn]), losses(gold))
     return replace(step, weights=step.learn * weights)  # the mean of the losses is then their sum
 
 
 def step_loss(
-    model: nn.Module, pad: int, table: Table, step: Step, how: Tune, trail: Trail
+    model: nn.Module, pad: int, table: Table, step: Step, tune: Tune, history: History
 ) -> Tensor:
     """L = loss(D_r) + lambda · contrast(D_r, D_h) on one batch (Eq. 11)."""
     device = next(model.parameters()).device
     out = forward(model, [table.rows[i] for i in step.rows], pad, device)
     learnt = step.rows[: step.learn]
     weights = table.weights[torch.tensor(learnt)] if step.weights is None else step.weights
-    value: Tensor = (row_losses(out, table, learnt, how) * weights.to(device)).mean()
-    trail.losses.append(float(value.detach()))
-    if how.contrast is not None and table.easy:
-        trail.anchors += step.easy
-        trail.paired += len(step.anchors)
-    if how.contrast is not None and step.anchors:
+    value: Tensor = (row_losses(out, table, learnt, tune) * weights.to(device)).mean()
+    history.losses.append(float(value.detach()))
+    if tune.contrast is not None and table.easy:
+        history.anchors += step.easy
+        history.paired += len(step.anchors)
+    if tune.contrast is not None and step.anchors:
         anchor, positive, negatives = (
             torch.tensor(part, device=device) for part in zip(*step.anchors, strict=True)
         )
-        apart = contrast(
+        contrast_loss = contrast(
             out.features[anchor],
             out.features[positive],
             out.features[negatives],
-            how.contrast.temperature,
+            tune.contrast.temperature,
         ).mean()
-        trail.contrasts.append(float(apart.detach()))
-        value = value + how.contrast.weight * apart
-    if how.smooth is not None and step.linked:
-        places = list(step.linked)
+        history.contrasts.append(float(contrast_loss.detach()))
+        value = value + tune.contrast.weight * contrast_loss
+    if tune.smooth is not None and step.neighbours:
+        places = list(step.neighbours)
         tied = table.tied([step.rows[place] for place in places]).to(device)
-        value = value + how.smooth.weight * smoothness(
-            out.features[places], tied, how.smooth.margin
+        value = value + tune.smooth.weight * smoothness(
+            out.features[places], tied, tune.smooth.margin
         )
     return value
 
@@ -182,12 +229,12 @@ def step_loss(
 # ── the optimiser ────────────────────────────────────────────────────────────────────────────
 
 
-def groups(model: Classifier, how: Tune) -> list[dict[str, object]]:
+def groups(model: Classifier, tune: Tune) -> list[dict[str, object]]:
     """Trainable parameters in two groups: the head may have a rate of its own."""
     named = model.trainable()
     head = [p for name, p in named.items() if name.startswith("head.")]
     body = [p for name, p in named.items() if not name.startswith("head.")]
-    both = [(body, how.learning_rate), (head, how.head_learning_rate or how.learning_rate)]
+    both = [(body, tune.learning_rate), (head, tune.head_learning_rate or tune.learning_rate)]
     return [{"params": params, "lr": rate} for params, rate in both if params]
 
 
@@ -213,10 +260,11 @@ def start_head(model: Classifier, items: Sequence[Labelled]) -> None:
     # Encoders differ in the length of their vectors; the regression's penalty should not.
     scale = features.norm(dim=1).mean()
     gold = [model.labels.index(item.label) for item in items]
-    seen = LogisticRegression(max_iter=1000).fit((features / scale).numpy(), gold)
-    weight, bias = torch.from_numpy(seen.coef_) / scale, torch.from_numpy(seen.intercept_)
-    if len(seen.classes_) == 2:  # one row says it all; two that differ by it say the same
+    regression = LogisticRegression(max_iter=1000).fit((features / scale).numpy(), gold)
+    weight = torch.from_numpy(regression.coef_) / scale
+    bias = torch.from_numpy(regression.intercept_)
+    if len(regression.classes_) == 2:  # one row of weights; two rows of half of it answer alike
         weight, bias = torch.cat([-weight, weight]) / 2, torch.cat([-bias, bias]) / 2
     out = model.head.out
-    out.weight[seen.classes_] = weight.to(out.weight)
-    out.bias[seen.classes_] = bias.to(out.bias)
+    out.weight[regression.classes_] = weight.to(out.weight)
+    out.bias[regression.classes_] = bias.to(out.bias)

@@ -19,28 +19,12 @@ if TYPE_CHECKING:
     from accelerate import Accelerator
 
 T = TypeVar("T")
-Track = Callable[[Iterable[T], str, int], Iterable[T]]
+Progress = Callable[[Iterable[T], str, int], Iterable[T]]
 
 
-def silent(steps: Iterable[T], _what: str, _total: int) -> Iterable[T]:
-    """No progress bar: the steps as they are."""
+def silent(steps: Iterable[T], _description: str, _total: int) -> Iterable[T]:
+    """Show no progress."""
     return steps
-
-
-def unheard(_note: str) -> None:
-    """Where nobody wants to be told."""
-
-
-def once(say: Callable[[str], object]) -> Callable[[str], object]:
-    """The same listener, who hears a line but the first time."""
-    told: set[str] = set()
-
-    def tell(line: str) -> None:
-        if line not in told:
-            told.add(line)
-            say(line)
-
-    return tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,23 +35,21 @@ class Machine:
     """cpu, cuda or mps; None lets accelerate choose."""
     threads: int | None = None
     """Threads of torch on the CPU; None leaves its own choice."""
-    track: Track[int] = silent
-    """Wraps a loop of many steps: gets the steps, what they are, and how many."""
-    note: Callable[[str], object] = unheard
-    """Is told what a run is about to take of this machine."""
+    progress: Progress[int] = silent
+    """Wraps a loop of many steps: gets the steps, their description, and how many there are."""
     cache: Path | None = None
-    """The folder for what is computed once and kept while a run goes on (nothing stays there
-    afterwards); None for the system's temporary one."""
+    """The folder for states of frozen layers while a run lasts (nothing stays there afterwards);
+    None for the system's temporary folder."""
     cache_mb: int = 4096
-    """The most megabytes kept there; 0 keeps nothing and computes it each time."""
+    """The most megabytes stored there; 0 stores nothing and computes the states each time."""
 
     def __post_init__(self) -> None:
         if self.device is not None:  # accelerate would quietly take another
-            here = devices()
-            expected = f"what this machine has: {', '.join(here)}"
-            require(self.device in here, "device", self.device, expected, "--device cpu")
-        fine = self.threads is None or self.threads >= 1
-        require(fine, "threads", self.threads, "1 or more", "--threads 2")
+            available = devices()
+            expected = f"what this machine has: {', '.join(available)}"
+            require(self.device in available, "device", self.device, expected, "--device cpu")
+        valid = self.threads is None or self.threads >= 1
+        require(valid, "threads", self.threads, "1 or more", "--threads 2")
         require(self.cache_mb >= 0, "cache_mb", self.cache_mb, "0 or more", "--cache-mb 1000")
 
     def accelerator(self) -> Accelerator:
@@ -79,8 +61,8 @@ class Machine:
 
 def devices() -> list[str]:
     """What torch can compute on here."""
-    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    return ["cpu", *(name for name, found in there.items() if found)]
+    available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    return ["cpu", *(name for name, found in available.items() if found)]
 
 
 @cache
@@ -90,13 +72,13 @@ def _accelerator(device: str | None) -> Accelerator:
     if device == "mps":
         # An operation Metal lacks should run on the CPU rather than end a long run.
         os.environ.setdefault("PYTORCH_ENABLE_MPS_FALLBACK", "1")
-    made = Accelerator(cpu=device == "cpu")
+    accelerator = Accelerator(cpu=device == "cpu")
     # Accelerate's own state is one for a process: a second device would quietly be the first.
-    fine = device is None or made.device.type == device
-    here = made.device.type
-    expected = f"{here}, on which this process already computes"
-    require(fine, "device", device, expected, f"--device {here}, or another process")
-    return made
+    current = accelerator.device.type
+    expected = f"{current}, on which this process already computes"
+    hint = f"--device {current}, or another process"
+    require(device in (None, current), "device", device, expected, hint)
+    return accelerator
 
 
 @contextmanager

@@ -12,12 +12,12 @@ from selftrain.data.rows import Lesson
 from selftrain.method.spec import Tune
 from selftrain.model.classifier import Classifier
 
-ROWS = 1024  # compared with all others at once
+ROWS_AT_ONCE = 1024  # compared with all others
 
 
-def linked(lesson: Lesson, teacher: Classifier, how: Sequence[Tune]) -> Lesson:
-    """The lesson with the neighbours that its students ask for; as it is where none does."""
-    wanted = max((tune.smooth.neighbours for tune in how if tune.smooth is not None), default=0)
+def with_neighbours(lesson: Lesson, teacher: Classifier, tunes: Sequence[Tune]) -> Lesson:
+    """The lesson with the neighbours that its students ask for; unchanged where none does."""
+    wanted = max((tune.smooth.neighbours for tune in tunes if tune.smooth is not None), default=0)
     if not wanted or not lesson.easy:
         return lesson
     features = teacher.read([row.example for row in lesson.easy]).features
@@ -34,9 +34,9 @@ def nearest(features: Tensor, count: int) -> tuple[tuple[int, ...], ...]:
     unit = F.normalize(features, dim=1)
     count = min(count, len(unit) - 1)
     found: list[tuple[int, ...]] = []
-    for start in range(0, len(unit), ROWS):
-        alike = unit[start : start + ROWS] @ unit.T  # [n, N]
+    for start in range(0, len(unit), ROWS_AT_ONCE):
+        alike = unit[start : start + ROWS_AT_ONCE] @ unit.T  # [n, N]
         for place in range(len(alike)):
-            alike[place, start + place] = -2  # nobody is a neighbour of its own
+            alike[place, start + place] = -2  # a row is no neighbour of itself
         found += map(tuple, alike.topk(count, dim=1).indices.tolist())
     return tuple(found)

@@ -9,23 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from itertools import chain, islice
 
-from selftrain.data.rows import Example, Split
-from selftrain.data.task import Task
+from selftrain.data.rows import Example
 from selftrain.errors import ModelError
-from selftrain.method.spec import Method
-from selftrain.model.backbone import Backbone
 from selftrain.model.classifier import Classifier
 from selftrain.model.surgery import dropout_rates
-from selftrain.training.loop import drawn, encoded, fresh
+from selftrain.training.draw import pool_of_round
+from selftrain.training.job import Job, new_model
+from selftrain.training.memory import encoded
 
-FIRST = 1_000  # texts of a pool too long to be held that are looked at
+FIRST_TEXTS = 1_000  # checked of a pool that is too long for memory
 
 
-def preflight(
-    task: Task, split: Split, method: Method, backbone: Backbone, *, seed: int
-) -> list[str]:
-    """Raise what would end the run later; return, as sentences, what the user should know."""
-    models = [fresh(task, how, backbone, seed=0) for how in (method.teacher, *method.student)]
+def preflight(job: Job) -> list[str]:
+    """Raise what would end the run later; return warnings as sentences."""
+    method = job.method
+    models = [new_model(job, tune, seed=0) for tune in (method.teacher, *method.student)]
     # Line 13: the student of a round annotates for the next.
     annotators = models if method.rounds > 1 else models[:1]
     if method.rounds and method.passes > 1:
@@ -33,13 +31,13 @@ def preflight(
             check_dropout(model, method.passes)
     return [
         *dropout_set(models),
-        *texts_cut(models[-1], texts_read(split, method, seed)),
-        *(small_pool(split.unlabelled, method) if method.rounds else ()),
+        *texts_cut(models[-1], texts_read(job)),
+        *(small_pool(job) if method.rounds else ()),
     ]
 
 
 def check_dropout(model: Classifier, passes: int) -> None:
-    """Raise for an annotator whose passes would all agree: it could tell no certainty."""
+    """Raise for an annotator whose passes would all agree: they measure no certainty."""
     if not any(dropout_rates(model)):
         raise ModelError(
             f"`{model.backbone.name}` has no dropout as the method asks for it (dropout = 0), "
@@ -55,27 +53,28 @@ def dropout_set(models: Sequence[Classifier]) -> Iterator[str]:
         yield f"`{name}` has no dropout of its own, and certainty needs some: {rate} is set"
 
 
-def texts_read(split: Split, method: Method, seed: int) -> Iterator[Example]:
-    """What a run is going to read, each once; of a pool too long to be held only the first."""
-    rounds = (drawn(split, method, number, seed) for number in range(1, method.rounds + 1))
-    pools = (pool if isinstance(pool, list) else islice(pool, FIRST) for pool in rounds)
-    labelled = (row.example for row in (*split.labelled, *split.dev))
-    seen = {example.uid: example for example in chain(labelled, *pools)}
-    yield from seen.values()
+def texts_read(job: Job) -> Iterator[Example]:
+    """The texts a run will read, each once; of a pool too long for memory only the first."""
+    rounds = (pool_of_round(job, number) for number in range(1, job.method.rounds + 1))
+    pools = (pool if isinstance(pool, list) else islice(pool, FIRST_TEXTS) for pool in rounds)
+    labelled = (row.example for row in (*job.split.labelled, *job.split.dev))
+    distinct = {example.uid: example for example in chain(labelled, *pools)}
+    yield from distinct.values()
 
 
 def texts_cut(model: Classifier, texts: Iterable[Example]) -> Iterator[str]:
     """How many of the texts are longer than the model reads."""
-    seen, cut, longest = 0, 0, 0
+    rows, cut, longest = 0, 0, 0
     for row in encoded(model, texts):
-        seen, cut = seen + 1, cut + bool(row.cut)
+        rows, cut = rows + 1, cut + bool(row.cut)
         longest = max(longest, len(row.ids))
     if cut:
-        yield f"texts cut to the model's length, {longest} tokens: {cut} of {seen} seen"
+        yield f"texts cut to the model's length, {longest} tokens: {cut} of {rows} seen"
 
 
-def small_pool(pool: Iterable[Example], method: Method) -> Iterator[str]:
-    """Where the pool has fewer texts than a round asks for."""
+def small_pool(job: Job) -> Iterator[str]:
+    """A warning where the pool has fewer texts than a round asks for."""
+    pool, method = job.split.unlabelled, job.method
     size = len(pool) if isinstance(pool, Sized) else sum(1 for _ in pool)
     drawn = size if method.pool == "all" else min(method.pool, size)
     if method.pool != "all" and size < method.pool:

@@ -2,7 +2,7 @@
 
     w_i = relu(<grad l_i, grad L_gold>) / (sum + 1e-6)
 
-No gradient of a single row is ever made: the inner products of a whole batch are one derivative of
+No gradient of a single row is computed: the inner products of a whole batch are one derivative of
 its losses in the direction of the labels' gradient, a forward pass that carries tangents.
 """
 
@@ -19,10 +19,10 @@ from selftrain.model.batches import Batch
 from selftrain.model.classifier import Classifier
 from selftrain.model.heads import Output
 
-Answering = Callable[[Batch], Output]
+Predict = Callable[[Batch], Output]
 """A model, or one with other parameters in its place."""
-Losses = Callable[[Answering], Tensor]
-"""The losses of some rows, [B], by who answers."""
+Losses = Callable[[Predict], Tensor]
+"""The losses of some rows, [B], of whoever predicts."""
 
 
 def agreement(model: Classifier, rows: Losses, gold: Losses) -> Tensor:
@@ -40,9 +40,9 @@ def agreement(model: Classifier, rows: Losses, gold: Losses) -> Tensor:
         parameters = dict(zip(names, tensors, strict=True))
         return rows(lambda batch: functional_call(model, parameters, (batch,)))
 
-    here = tuple(parameter.detach() for parameter in model.trainable().values())
+    values = tuple(parameter.detach() for parameter in model.trainable().values())
     with torch.no_grad(), sdpa_kernel(SDPBackend.MATH):  # the fused kernels carry no tangents
-        inner: Tensor = jvp(losses, here, down)[1]
+        inner: Tensor = jvp(losses, values, down)[1]
     model.train(was_training)
     agreeing: Tensor = inner.detach().relu()
     return agreeing / (agreeing.sum() + 1e-6)

@@ -40,11 +40,11 @@ class Table:
         """The rows a step is made of: easy ones, or gold where there are none (the teacher)."""
         return self.easy or self.gold
 
-    def golds(self, how: Tune) -> int:
+    def gold_in_batch(self, tune: Tune) -> int:
         """How many rows of a batch come from D_l beside easy ones; at least one easy row stays."""
         if not self.easy or not self.gold:
             return 0
-        return min(round(how.gold_share * how.batch_size), how.batch_size - 1)
+        return min(round(tune.gold_share * tune.batch_size), tune.batch_size - 1)
 
     @staticmethod
     def of(model: Classifier, lesson: Lesson) -> Table:
@@ -82,7 +82,7 @@ class Table:
         """
         first = self.easy.start
         near = [{i, *(first + place for place in self.near[i - first])} for i in rows]
-        links = torch.tensor([[j in mine for j in rows] for mine in near])
+        links = torch.tensor([[j in of_class for j in rows] for of_class in near])
         labels = self.labels[torch.tensor(rows)]
         return (links | links.T) & (labels[:, None] == labels)
 
@@ -95,11 +95,11 @@ class Step:
     learn: int
     anchors: list[tuple[int, int, list[int]]]  # places in rows: anchor, positive, negatives
     easy: int
-    """The first so many of them are easy."""
-    linked: tuple[int, ...] = ()
-    """Places in rows of those that are held close or apart by smoothness."""
+    """How many of the first rows are easy."""
+    neighbours: tuple[int, ...] = ()
+    """Places in rows of those that smoothness pulls together or pushes away."""
     weights: Tensor | None = None
-    """What each row counts that is learnt from, [learn]; None: as the lesson says."""
+    """The weight of each row that is learnt from, [learn]; None: the lesson's."""
 
 
 def late(values: Sequence[float]) -> float:
@@ -117,72 +117,76 @@ def cycle(items: Sequence[int], random: Random) -> Iterator[int]:
         yield from random.sample(items, len(items))
 
 
-def steps_of(table: Table, how: Tune, random: Random) -> Iterator[Step]:
+def steps_of(table: Table, tune: Tune, random: Random) -> Iterator[Step]:
     """Batches without end: a share of gold, the rest in epochs over the easy rows.
 
-    Company is drawn apart, so that a method without contrast or smoothness learns from the same
-    batches as one with it.
+    Rows for the contrast and for smoothness have generators of their own, so that a method without
+    them learns from the same batches as one with them.
     """
-    own, facing, near = (Random(random.getrandbits(64)) for _ in range(3))  # noqa: S311
-    golds = table.golds(how)
-    learn, gold = cycle(table.learn, own), cycle(table.gold, own)
-    hard = {c: cycle(rows, facing) for c, rows in table.by_class["hard"].items()}
+    for_batches, for_contrast, for_smoothness = (
+        Random(random.getrandbits(64))  # noqa: S311
+        for _ in range(3)
+    )
+    gold_count = table.gold_in_batch(tune)
+    learn, gold = cycle(table.learn, for_batches), cycle(table.gold, for_batches)
+    hard = {c: cycle(rows, for_contrast) for c, rows in table.by_class["hard"].items()}
     while True:
-        easy = [next(learn) for _ in range(how.batch_size - golds)]
-        rows = easy + [next(gold) for _ in range(golds)]
+        easy = [next(learn) for _ in range(tune.batch_size - gold_count)]
+        rows = easy + [next(gold) for _ in range(gold_count)]
         step = Step(rows, len(rows), [], len(easy))
-        if how.contrast is not None and table.easy:
-            step = with_contrast(rows, easy, table, hard, how.contrast, facing)
-        yield with_neighbours(step, table, near) if how.smooth and table.near else step
+        if tune.contrast is not None and table.easy:
+            step = with_contrast(step, table, hard, tune.contrast, for_contrast)
+        if tune.smooth and table.near:
+            step = with_neighbour_rows(step, table, for_smoothness)
+        yield step
 
 
 def with_contrast(
-    rows: list[int],
-    easy: list[int],
+    step: Step,
     table: Table,
     hard: dict[int, Iterator[int]],
-    how: EasyHard,
+    contrast: EasyHard,
     random: Random,
 ) -> Step:
-    """Add what the contrast needs: a partner where a class has one easy row, N_n hard of each.
+    """Add the rows of the contrast: a partner where a class has one easy row, N_n hard of each.
 
     An anchor goes without a term only when D_h lacks its class, never for an unlucky batch. A
     class with one easy row in all is its own partner: encoded twice, under two dropout masks.
     """
-    learn = len(rows)
+    easy = step.rows[: step.easy]
     places: dict[int, list[int]] = {}
     for place, row in enumerate(easy):
         places.setdefault(int(table.labels[row]), []).append(place)
     anchors: list[tuple[int, int, list[int]]] = []
-    rows = list(rows)
-    for c, mine in places.items():
+    rows = list(step.rows)
+    for c, of_class in places.items():
         if c not in hard:
             continue
-        partners = list(mine)
+        partners = list(of_class)
         # A batch that reaches into the next epoch may hold a row twice: that is no partner.
-        if len({easy[place] for place in mine}) == 1:
-            others = [row for row in table.by_class["easy"][c] if row != easy[mine[0]]]
-            if others or len(mine) == 1:
+        if len({easy[place] for place in of_class}) == 1:
+            others = [row for row in table.by_class["easy"][c] if row != easy[of_class[0]]]
+            if others or len(of_class) == 1:
                 partners.append(len(rows))
-                rows.append(random.choice(others) if others else easy[mine[0]])
-        doubtful = list(range(len(rows), len(rows) + how.negatives))
-        rows += [next(hard[c]) for _ in range(how.negatives)]
-        for number, anchor in enumerate(mine):
+                rows.append(random.choice(others) if others else easy[of_class[0]])
+        negatives = list(range(len(rows), len(rows) + contrast.negatives))
+        rows += [next(hard[c]) for _ in range(contrast.negatives)]
+        for number, anchor in enumerate(of_class):
             ring = partners[number + 1 :] + partners[:number]
             other = (place for place in ring if rows[place] != rows[anchor])
-            anchors.append((anchor, next(other, ring[0]), doubtful))
-    return Step(rows, learn, anchors, len(easy))
+            anchors.append((anchor, next(other, ring[0]), negatives))
+    return replace(step, rows=rows, anchors=anchors)
 
 
-def with_neighbours(step: Step, table: Table, random: Random) -> Step:
+def with_neighbour_rows(step: Step, table: Table, random: Random) -> Step:
     """Add a neighbour of each easy row that has none in the batch, so that some lie close."""
     first = table.easy.start
-    there = set(step.rows[: step.easy])
+    present = set(step.rows[: step.easy])
     added: list[int] = []
     for row in step.rows[: step.easy]:
         near = [first + place for place in table.near[row - first]]
-        if near and there.isdisjoint(near):
+        if near and present.isdisjoint(near):
             added.append(random.choice(near))
-            there.add(added[-1])
+            present.add(added[-1])
     places = (*range(step.easy), *range(len(step.rows), len(step.rows) + len(added)))
-    return replace(step, rows=step.rows + added, linked=places)
+    return replace(step, rows=step.rows + added, neighbours=places)

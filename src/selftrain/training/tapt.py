@@ -6,7 +6,7 @@ the encoder moves. What is learnt so is part of the model, since all of it is tu
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -18,64 +18,72 @@ from torch import Tensor, nn
 from selftrain.data.rows import Example
 from selftrain.errors import ModelError
 from selftrain.method.spec import TAPT
-from selftrain.model import tokens as reading
-from selftrain.model.batches import grouped
+from selftrain.model import tokens
+from selftrain.model.batches import Batch, grouped
 from selftrain.model.classifier import Classifier
 from selftrain.model.mlm import MLMHead
 from selftrain.seeds import child
+from selftrain.training.fit import BETAS, Course, optimise
 from selftrain.training.machine import Machine, randomness
 from selftrain.training.steps import cycle, late
 
 
-def adapt(
-    model: Classifier, pool: Iterable[Example], how: TAPT, *, seed: int, on: Machine
+def pretrain(
+    model: Classifier, pool: Iterable[Example], tapt: TAPT, *, seed: int, machine: Machine
 ) -> float | None:
-    """Let the model's encoder guess masked words of the pool, in place.
+    """Let the model's encoder predict masked words of the pool, in place.
 
-    Gives the loss of the last steps; None where there was no word to mask.
+    Returns the mean loss of the last steps; None where there was no word to mask.
     """
     backbone = model.backbone
     if backbone.mlm is None:
         raise ModelError(
-            f"`{backbone.name}` has no pretrained MLM head; to read the pool needs one",
+            f"`{backbone.name}` has no pretrained MLM head; reading the pool needs one",
             "take one that has: --backbone minilm-mlm",
         )
-    device = on.accelerator().device
+    device = machine.accelerator().device
     model.to(device)
     head = backbone.mlm.to(device)
     room = min(model.task.max_length, backbone.max_length)
-    around = reading.frame(backbone.tokenizer, room=room, types=backbone.segments)
-    rows = reading.plain(list(pool), backbone.tokenizer, around)
+    frame = tokens.frame(backbone.tokenizer, room=room, types=backbone.segments)
+    rows = tokens.plain(list(pool), backbone.tokenizer, frame)
     order = cycle(range(len(rows)), Random(child(seed, "adapt")))  # noqa: S311
+    losses: list[float] = []
+
+    def loss_of_step(_model: nn.Module, _number: int) -> Tensor | None:
+        batch_rows = [rows[next(order)] for _ in range(tapt.batch_size)]
+        batches, _ = grouped(batch_rows, model.pad, device)
+        loss = masked_word_loss(model, head, batches, tapt.share)
+        if loss is not None:
+            losses.append(float(loss.detach()))
+        return loss
+
     moving = [parameter for parameter in model.encoder.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(
-        moving, lr=how.learning_rate, betas=(0.9, 0.98), weight_decay=0.01, fused=True
+        moving, lr=tapt.learning_rate, betas=BETAS, weight_decay=0.01, fused=True
     )
-    decay = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, total_iters=how.steps)
-    losses: list[float] = []
+    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, total_iters=tapt.steps)
+    course = Course(
+        optimizer, schedule, tapt.steps, max_grad_norm=1.0, description="reading the pool"
+    )
     with randomness(seed, "adapt"):
-        model.train()
-        for _ in on.track(range(how.steps), "reading the pool", how.steps):
-            batches, _ = grouped(
-                [rows[next(order)] for _ in range(how.batch_size)], model.pad, device
-            )
-            hidden = [hide(batch.ids, backbone.tokenizer, how.share) for batch in batches]
-            guessed = [
-                guesses(model.encoder, head, replace(batch, ids=ids).inputs(), where)
-                for batch, (ids, where) in zip(batches, hidden, strict=True)
-            ]
-            gold = [batch.ids[where] for batch, (_, where) in zip(batches, hidden, strict=True)]
-            if not sum(map(len, gold)):  # of a few short rows no word may be masked
-                continue
-            loss = F.cross_entropy(torch.cat(guessed), torch.cat(gold))
-            optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            nn.utils.clip_grad_norm_(moving, 1.0)
-            optimizer.step()
-            decay.step()
-            losses.append(float(loss.detach()))
-        model.eval()
+        optimise(model, course, loss_of_step, machine)
     return late(losses) if losses else None
+
+
+def masked_word_loss(
+    model: Classifier, head: MLMHead, batches: Sequence[Batch], share: float
+) -> Tensor | None:
+    """Cross entropy of the masked words of some batches; None where no word is masked."""
+    hidden = [hide(batch.ids, model.backbone.tokenizer, share) for batch in batches]
+    logits = [
+        predicted_words(model.encoder, head, replace(batch, ids=ids).inputs(), where)
+        for batch, (ids, where) in zip(batches, hidden, strict=True)
+    ]
+    words = [batch.ids[where] for batch, (_, where) in zip(batches, hidden, strict=True)]
+    if not sum(map(len, words)):
+        return None
+    return F.cross_entropy(torch.cat(logits), torch.cat(words))
 
 
 def hide(
@@ -88,7 +96,9 @@ def hide(
     return ids.masked_fill(where, tokenizer.mask_token_id), where
 
 
-def guesses(encoder: nn.Module, head: MLMHead, inputs: dict[str, Tensor], where: Tensor) -> Tensor:
+def predicted_words(
+    encoder: nn.Module, head: MLMHead, inputs: dict[str, Tensor], where: Tensor
+) -> Tensor:
     """Logits over the vocabulary at the masked places, [M, V]."""
     hidden = encoder(**inputs).last_hidden_state  # [B, L, D]
     logits: Tensor = head(hidden[where], slice(None))

@@ -90,7 +90,7 @@ def features(model: Classifier, rows: Sequence[Labelled], on: Machine) -> Tensor
     return torch.cat(
         [
             model.read([row.example for row in rows[start : start + SLICE]]).features
-            for start in on.track(starts, "reading features", len(starts))
+            for start in on.progress(starts, "reading features", len(starts))
         ]
     )
 

@@ -1,0 +1,49 @@
+"""A grid file: what is to be compared, as plain entries. Nothing heavy is imported here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from typing_extensions import TypedDict
+
+from selftrain.data.toml import check_name, read_toml
+from selftrain.errors import ConfigError, first_problem
+
+COMPARED = ("sst2", "agnews")
+"""The tasks of a grid or a sweep that names none."""
+
+
+class Asked(TypedDict, total=False):
+    """What a grid file may hold."""
+
+    methods: list[str]
+    tasks: list[str]
+    backbones: list[str]
+    seeds: list[int]
+    shots: list[int | str]
+    references: list[str]
+    preset: str
+    rounds: int
+    rows: int
+    every: dict[str, Any]
+    variant: list[dict[str, Any]]
+
+
+def read_grid(path: Path | None) -> Asked:
+    """The entries of a grid file, each checked for name and kind."""
+    if path is None:
+        return Asked()
+    from pydantic import TypeAdapter, ValidationError
+
+    table = read_toml(path, "--grid", hint='methods = ["head-ft"]')
+    for name in table:
+        check_name(name, Asked.__annotations__, str(path))
+    try:
+        return TypeAdapter(Asked).validate_python(table, strict=True)
+    except ValidationError as error:
+        wrong = first_problem(error)
+        raise ConfigError(
+            f"{path}: `{wrong.place}` is {wrong.found!r}: {wrong.told.lower()}",
+            'tasks = ["sst2", "agnews"]',
+        ) from None

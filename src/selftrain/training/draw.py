@@ -1,0 +1,41 @@
+"""Rows drawn from the pool, uniformly and never by gold label (line 4 of Algorithm 1)."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+
+from selftrain.data.pool import Pool
+from selftrain.data.rows import Example
+from selftrain.seeds import child, uniform
+from selftrain.training.job import Job
+
+PROBE_ROWS = 256
+
+
+def pool_of_round(job: Job, number: int) -> list[Example] | Pool:
+    """D_u' of a round (line 4).
+
+    A pool that is too long for memory and taken as a whole comes in the order of its source:
+    sorting would load it. Dropout is drawn chunk by chunk, so there the order of the source decides
+    which noise a row gets.
+    """
+    pool = job.split.unlabelled
+    size = None if job.method.pool == "all" else job.method.pool
+    if size is None and isinstance(pool, Pool) and not pool.in_memory:
+        return pool
+    return draw(pool, size, seed=child(job.seed, "pool", number))
+
+
+def probe_rows(job: Job) -> list[Example]:
+    """The fixed pool rows on which teacher and student are compared."""
+    return draw(job.split.unlabelled, PROBE_ROWS, seed=child(job.seed, "slice"))
+
+
+def draw(pool: Iterable[Example], size: int | None, *, seed: int) -> list[Example]:
+    """Rows drawn uniformly; the order of the pool changes nothing. None draws all of them."""
+
+    def key(example: Example) -> tuple[float, str]:
+        return uniform(seed, example.uid), example.uid
+
+    return sorted(pool, key=key) if size is None else heapq.nsmallest(size, pool, key=key)

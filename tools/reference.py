@@ -157,7 +157,8 @@ def configuration() -> Iterator[str]:
     yield NOTE
     yield (
         "A run file is TOML; give it with `--config FILE`. An option of the command line\n"
-        "overrides it. Under `method` stands only what differs from the recipe. An unknown entry is an error."
+        "overrides it. Under `method` stands only what differs from the recipe. An unknown entry\n"
+        "is an error."
     )
     yield "## The run file"
     yield entries(found("Config"))

@@ -31,9 +31,11 @@ check: $(STAMP)
 	$(BIN)/mypy $(SCRIPTS)
 	$(BIN)/lint-imports
 	$(BIN)/python tools/paper_map.py --check
+	$(BIN)/python tools/reference.py --check
 
 docs: $(STAMP)
 	$(BIN)/python tools/paper_map.py
+	$(BIN)/python tools/reference.py
 
 dist: $(STAMP)
 	rm -rf dist

@@ -200,7 +200,7 @@ def page(code: Sequence[Place], tests: Sequence[Place]) -> str:
         " Do not edit.\n",
     ]
     for name, word, pattern, titles in CHAPTERS:
-        parts += [f"## {name}\n", f"| {word} | what | where | held by |", "|---|---|---|---|"]
+        parts += [f"## {name}\n", f"| {word} | what | where | tested by |", "|---|---|---|---|"]
         parts += [
             f"| {number} | {title} | {cell(speaking(code, pattern, number))} "
             f"| {cell(speaking(tests, pattern, number))} |"

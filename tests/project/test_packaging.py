@@ -48,10 +48,10 @@ def test_the_wheel_carries_its_data_and_its_licences(dist: Path) -> None:
     names = zipfile.ZipFile(next(dist.glob("*.whl"))).namelist()
     for name in (
         "selftrain/py.typed",
-        "selftrain/tasks/sst2.toml",
-        "selftrain/published.toml",
-        "selftrain/addons/minilm-mlm/addon.safetensors",
-        "selftrain/addons/minilm-mlm/README.md",  # its licence, and whose texts it learnt from
+        "selftrain/data/tasks/sst2.toml",
+        "selftrain/experiments/published.toml",
+        "selftrain/model/addons/minilm-mlm/addon.safetensors",
+        "selftrain/model/addons/minilm-mlm/README.md",  # its licence and its texts
     ):
         assert name in names
     assert any(name.endswith("licenses/NOTICE") for name in names)
@@ -61,7 +61,12 @@ def test_the_wheel_carries_its_data_and_its_licences(dist: Path) -> None:
 def test_the_sdist_carries_the_tests_and_constraints(dist: Path) -> None:
     with tarfile.open(next(dist.glob("*.tar.gz"))) as archive:
         names = archive.getnames()
-    for name in ("tests/test_paper.py", "constraints.txt", "Makefile", "docs/deviations.md"):
+    for name in (
+        "tests/project/test_readme.py",
+        "constraints.txt",
+        "Makefile",
+        "docs/deviations.md",
+    ):
         assert any(found.endswith("/" + name) for found in names)
 
 

@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from selftrain.data.rows import Labelled
 from selftrain.data.task import Task, find
 from selftrain.disk import slug
-from selftrain.errors import ConfigError, first_problem, require
+from selftrain.errors import ConfigError, parsed, require
 from selftrain.experiments.results import Shots
 from selftrain.method.changes import merged, method_of
 from selftrain.method.recipes import DEFAULT
@@ -190,16 +190,7 @@ def read_grid(path: Path | None) -> Asked:
     """The entries of a grid file, each checked for name and kind."""
     if path is None:
         return Asked()
-    from pydantic import TypeAdapter, ValidationError
-
     table = read_toml(path, "--grid", hint='methods = ["head-ft"]')
     for name in table:
         check_name(name, Asked.__annotations__, str(path))
-    try:
-        return TypeAdapter(Asked).validate_python(table, strict=True)
-    except ValidationError as error:
-        wrong = first_problem(error)
-        raise ConfigError(
-            f"{path}: `{wrong.place}` is {wrong.found!r}: {wrong.told.lower()}",
-            'tasks = ["sst2", "agnews"]',
-        ) from None
+    return parsed(Asked, table, str(path), ConfigError, 'tasks = ["sst2", "agnews"]', strict=True)

@@ -245,7 +245,7 @@ EVERYTHING = replace(METHOD, pool="all", rounds=1)
 
 def streamed(rows, monkeypatch) -> Pool:
     """A pool that is read from its source each time."""
-    monkeypatch.setattr(pool_room, "HELD", len(rows) - 1)
+    monkeypatch.setattr(pool_room, "MAX_ROWS_IN_MEMORY", len(rows) - 1)
     return clean_pool(rows, notes=Notes())
 
 
@@ -271,7 +271,7 @@ def test_a_streamed_pool_gives_the_round_of_a_held_one_in_that_order(
     method = replace(EVERYTHING, student=(cut,))
     in_order = draw(POOL, None, seed=child(SEED, "pool", 1))
     held = run(tiny_backbone("bert"), method, Split(GOLD, in_order))
-    monkeypatch.setattr(audit, "HELD", 7)
+    monkeypatch.setattr(audit, "MAX_LINES_IN_MEMORY", 7)
     monkeypatch.setattr(audit, "CHUNK", 4)
     monkeypatch.setattr(loop, "ENCODED", 5)
     split = Split(GOLD, streamed(in_order, monkeypatch))

@@ -100,7 +100,7 @@ def test_what_is_looked_at_is_what_the_rounds_draw_and_each_text_once() -> None:
 def test_of_a_pool_too_long_to_be_held_the_first_texts_are_looked_at(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pool_room, "HELD", 10)
+    monkeypatch.setattr(pool_room, "MAX_ROWS_IN_MEMORY", 10)
     monkeypatch.setattr(rehearse_room, "FIRST", 5)
     split = small_run.split()
     long = Split(split.labelled, clean_pool(split.unlabelled, notes=Notes()))

@@ -6,16 +6,15 @@ and from plain TOML; a baseline or an ablation is ``replace(upet(…), …)``.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, Literal
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
-from selftrain.errors import ENTRIES, ConfigError, closest, first_problem, require
+from selftrain.disk import short_hash
+from selftrain.errors import ENTRIES, ConfigError, closest, parsed, require
 from selftrain.method.losses import AnyLoss, CrossEntropy, EasyHard, Smooth
 from selftrain.method.selection import Selection
 from selftrain.model.pel import Adapter, AnyTuning, Full, Layers, check_layers
@@ -200,8 +199,7 @@ def digest(method: Method) -> str:
     """A short hash of all that a method decides; its name decides nothing."""
     plain = {key: value for key, value in to_plain(method).items() if key != "name"}
     plain["select"]["per_class"] = OLD_QUOTAS.get(method.select.per_class, method.select.per_class)
-    text = json.dumps(_with_old_names(plain), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+    return short_hash(_with_old_names(plain))
 
 
 def _with_old_names(plain: Any) -> Any:
@@ -213,13 +211,7 @@ def _with_old_names(plain: Any) -> Any:
 
 def from_plain(plain: dict[str, Any]) -> Method:
     """The method a plain table describes; a wrong or unknown entry is a ConfigError."""
-    try:
-        method = _kind().validate_python(_explicit(plain))
-    except ValidationError as error:
-        wrong = first_problem(error)
-        raise ConfigError(
-            f"method: `{wrong.place}` is {wrong.found!r}: {wrong.told}", ENTRIES
-        ) from None
+    method = parsed(_kind(), _explicit(plain), "method", ConfigError, ENTRIES)
     for place in _unknown(plain, to_plain(method, whole=True)):
         if place.endswith("tuning.layers"):
             raise ConfigError(

@@ -17,6 +17,7 @@ from torch import nn
 from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
+from selftrain import disk
 from selftrain.errors import ModelError
 from selftrain.model.families import FAMILIES, Family
 from selftrain.model.mlm import MLMHead, pretrained_head, read_addon
@@ -320,10 +321,7 @@ def _pooling(folder: Path) -> Literal["cls", "mean"]:
 
 def _sha256(paths: list[Path]) -> str:
     """Of one file, its own; of several, that of their hashes in order."""
-    hashes = []
-    for path in paths:
-        with path.open("rb") as file:
-            hashes.append(hashlib.file_digest(file, "sha256").hexdigest())
+    hashes = [disk.sha256(path) for path in paths]
     return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
 
 

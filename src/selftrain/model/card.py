@@ -86,10 +86,10 @@ def read_card(folder: Path) -> Card:
         wrong = first_problem(error)
         if wrong.place == "format":
             raise ModelError(
-                f"`{path}` has format {wrong.found!r}; this version reads 1",
+                f"`{path}` has format {wrong.value}; this version reads 1",
                 "a newer selftrain wrote it: pip install -U selftrain",
             ) from None
-        raise ModelError(f"`{path}` is no model card: {wrong.place}: {wrong.told}", HINT) from None
+        raise ModelError(f"`{path}` is no model card: {wrong}", HINT) from None
 
 
 def read_tensors(folder: Path, plan: Mapping[str, Tensor]) -> dict[str, Tensor]:

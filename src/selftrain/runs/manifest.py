@@ -20,6 +20,7 @@ from selftrain.data.rows import Labelled, Split
 from selftrain.data.task import Task
 from selftrain.disk import LARGEST_JSON, damaged, plain_file, valid
 from selftrain.errors import RunError
+from selftrain.model.card import Source
 from selftrain.runs.lessons import check_fits
 
 if TYPE_CHECKING:
@@ -43,15 +44,6 @@ PACKAGES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Base:
-    """The backbone a run stands on."""
-
-    name: str
-    revision: str | None
-    sha256: str
-
-
-@dataclass(frozen=True, slots=True)
 class Manifest:
     """What was asked for, which decides the result, and where it runs, which decides last bits."""
 
@@ -61,7 +53,7 @@ class Manifest:
     seed: int
     data: dict[str, str]
     """Fingerprints of the labelled rows and their order, the dev rows, and the pool."""
-    backbone: Base
+    backbone: Source
     versions: dict[str, str]
     device: str
     threads: int
@@ -102,7 +94,7 @@ class Manifest:
                 "dev": fingerprint(split.dev),
                 "pool": fingerprint(split.unlabelled),
             },
-            backbone=Base(backbone.name, backbone.revision, backbone.sha256),
+            backbone=Source(backbone.name, backbone.revision, backbone.sha256),
             versions={"python": platform.python_version(), **packages},
             device=on.accelerator().device.type,
             threads=on.threads or torch.get_num_threads(),

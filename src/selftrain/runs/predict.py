@@ -75,12 +75,12 @@ def answers(
     without dropout never wavers: one pass tells all, and it is certain.
     """
     from selftrain.method.scores import certainty
-    from selftrain.model.build import narrowed
+    from selftrain.model.build import with_dropout_in
     from selftrain.model.surgery import dropout_rates
     from selftrain.training.annotate import annotate
 
     number = 0
-    wavering = narrowed(model, "last")
+    wavering = with_dropout_in(model, "last")
     above = (part for part in wavering.children() if part is not wavering.trunk)
     told = passes if any(any(dropout_rates(part)) for part in above) else 1
     for examples, votes in annotate(wavering, table.examples, told, seed=0, on=on):

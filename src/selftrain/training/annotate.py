@@ -13,7 +13,6 @@ from selftrain.errors import ModelError
 from selftrain.method.scores import Tally, Votes, joined
 from selftrain.model.batches import grouped
 from selftrain.model.classifier import Classifier
-from selftrain.model.fast import projections as projected
 from selftrain.training.machine import Machine, randomness
 
 CHUNK = 1024  # rows tokenised and sorted by length together
@@ -56,7 +55,7 @@ def _chunk_votes(teacher: Classifier, chunk: Sequence[Example], passes: int, on:
     for number in on.track(range(len(batches)), "annotating", len(batches)):
         batch = batches[number]
         state = teacher.lower(batch)
-        with projected.once(teacher.encoder, teacher.backbone.family, state):
+        with teacher.same_start(teacher.encoder, state):
             teacher.eval()
             tally = Tally(teacher.upper(batch, state).logits.softmax(1).cpu())
             teacher.train()

@@ -23,7 +23,7 @@ from selftrain.errors import TrainingError
 from selftrain.method.spec import Method, Tune
 from selftrain.model.backbone import Backbone
 from selftrain.model.batches import Row
-from selftrain.model.build import build, copy, narrowed
+from selftrain.model.build import build, copy, with_dropout_in
 from selftrain.model.classifier import Classifier
 from selftrain.model.fast.trunk import Memory
 from selftrain.model.pel import layers_of
@@ -91,7 +91,7 @@ def self_train(
         for number in range(len(done) or 1, method.rounds + 1):  # line 3
             started = time.perf_counter()
             pool = drawn(split, method, number, seed)  # line 4
-            wavering = narrowed(teacher, method.dropout_layers)
+            wavering = with_dropout_in(teacher, method.dropout_layers)
             own = child(seed, "votes", number)
             lesson = method.select(  # lines 5, 7-9
                 annotate(wavering, pool, method.passes, seed=own, on=on),
@@ -166,16 +166,7 @@ def fresh(
     """A new model: from the pretrained weights, or a copy of the teacher where the method says."""
     if how.starts_from == "teacher" and teacher is not None:
         return copy(teacher)
-    return build(
-        task,
-        backbone,
-        how.tuning,
-        reader=how.reader,
-        head=how.head,
-        lm_head=how.lm_head,
-        dropout=how.dropout,
-        seed=seed,
-    )
+    return build(task, backbone, how.architecture, seed=seed)
 
 
 def plan(

@@ -17,10 +17,8 @@ from selftrain.disk import short_hash
 from selftrain.errors import ENTRIES, ConfigError, closest, parsed, require
 from selftrain.method.losses import AnyLoss, CrossEntropy, EasyHard, Smooth
 from selftrain.method.selection import Selection
+from selftrain.model.architecture import Architecture
 from selftrain.model.pel import Adapter, AnyTuning, Full, Layers, check_layers
-
-MADE = ("reader", "tuning", "head", "lm_head", "dropout")
-"""What of a Tune a model is made by; the rest is how it learns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +112,11 @@ class Tune:
             linear = self.reader == "head" and self.head == "linear"
             require(linear, "head_start", "regression", "a linear head to start", "head = linear")
 
+    @property
+    def architecture(self) -> Architecture:
+        """How the model is made; the other entries decide how it learns."""
+        return Architecture(self.tuning, self.reader, self.head, self.lm_head, self.dropout)
+
 
 @dataclass(frozen=True, slots=True)
 class Method:
@@ -147,8 +150,10 @@ class Method:
             expected = "random after the first stage, or what that learnt would be lost"
             require(fine, "head_start", later.head_start, expected)
         for first in self.student[:1]:
-            fine = first.starts_from != "teacher" or _made(first) == _made(self.teacher)
-            expected = "a student that is made like its teacher: " + ", ".join(MADE)
+            fine = first.starts_from != "teacher" or first.architecture == self.teacher.architecture
+            expected = "a student that is made like its teacher: " + ", ".join(
+                entry.name for entry in fields(Architecture)
+            )
             require(fine, "starts_from", "teacher", expected)
         if self.tapt is not None:
             alone = not self.rounds and isinstance(self.teacher.tuning, Full)
@@ -158,10 +163,6 @@ class Method:
     def prompts(self) -> bool:
         """Whether a template and label words are needed."""
         return any(tune.reader == "prompt" for tune in (self.teacher, *self.student))
-
-
-def _made(how: Tune) -> list[object]:
-    return [getattr(how, name) for name in MADE]
 
 
 def to_plain(method: Method, *, whole: bool = False) -> dict[str, Any]:

@@ -66,12 +66,12 @@ def answers(
     without dropout is always certain, and one pass is enough.
     """
     from selftrain.method.scores import certainty
-    from selftrain.model.build import narrowed
+    from selftrain.model.build import with_dropout_in
     from selftrain.model.surgery import dropout_rates
     from selftrain.training.annotate import annotate
 
     number = 0
-    mc_model = narrowed(model, "last")
+    mc_model = with_dropout_in(model, "last")
     above = (part for part in mc_model.children() if part is not mc_model.trunk)
     passes = passes if any(any(dropout_rates(part)) for part in above) else 1
     for examples, votes in annotate(mc_model, table.examples, passes, seed=0, machine=machine):

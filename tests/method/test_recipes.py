@@ -19,7 +19,7 @@ from selftrain.experiments.tables.names import ABLATIONS, MAIN, PEL, REFERENCES
 from selftrain.method.losses import PHCE, CrossEntropy, Smooth, Soft
 from selftrain.method.recipes import BY_NAME, LAPTOP, PAPER, WITHOUT, recipe, upet, with_all_labels
 from selftrain.method.scores import joined
-from selftrain.method.selection import Certain, LowVariance, Reliable, Selection, Uniform
+from selftrain.method.selection import Certain, LowVariance, Reliable, RoundDraw, Selection, Uniform
 from selftrain.method.spec import TAPT, Method, digest, to_plain
 from selftrain.model.pel import Adapter, Full
 from selftrain.training.job import Job
@@ -315,7 +315,7 @@ def test_a_name_nobody_knows_is_named_with_those_there_are(name):
 
 def lesson_of(pick: Selection, seen):
     examples = [Example(f"row {i}", f"text {i}") for i in range(len(seen.mean))]
-    return pick([(examples, seen)], ["a", "b", "c"], (), pool=len(examples), number=1, seed=12)
+    return pick([(examples, seen)], ["a", "b", "c"], (), RoundDraw(len(examples), 1, 12))
 
 
 def test_ust_with_equal_variances_is_plain_class_quota_sampling():

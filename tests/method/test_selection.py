@@ -21,6 +21,7 @@ from selftrain.method.selection import (
     Certain,
     LowVariance,
     Reliable,
+    RoundDraw,
     Selection,
     Uniform,
     proportional,
@@ -47,7 +48,7 @@ SELECTIONS = st.builds(
 def select(pick: Selection, seen: Votes, *, number: int = 1, seed: int = 12) -> Lesson:
     n = len(seen.plain)
     pool = [example(i) for i in range(n)]
-    return pick([(pool, seen)], LABELS, (), pool=n, number=number, seed=seed)
+    return pick([(pool, seen)], LABELS, (), RoundDraw(n, number, seed))
 
 
 def uids(items: tuple[Labelled, ...]) -> list[str]:
@@ -78,14 +79,14 @@ def test_shards_merged_in_any_order_equal_the_whole(pick, n, random, seed):
     home = [random.randrange(4) for _ in range(n)]
     parts = [[i for i in range(n) if home[i] == shard] for shard in range(4)]
     shards = [
-        pick.keep([([example(i) for i in part], rows(seen, part))], LABELS, wanted, noise)
+        pick.shard_of([([example(i) for i in part], rows(seen, part))], LABELS, wanted, noise)
         for part in parts
         if part
     ]
     while len(shards) > 1:
         random.shuffle(shards)
         shards.append(pick.merge(shards.pop(), shards.pop(), wanted))
-    assert pick.settle(shards[0], LABELS, (), wanted) == whole
+    assert pick.lesson_of(shards[0], LABELS, (), wanted) == whole
 
 
 @quick
@@ -101,7 +102,7 @@ def test_order_and_chunks_of_the_pool_do_not_matter(pick, change, n, cuts, rando
     pick = replace(pick, **change)
     seen = random_votes(n, 3, passes=3, seed=n)
     order = random.sample(range(n), n)
-    shuffled = pick(chunks_of(seen, order, cuts), LABELS, (), pool=n, number=1, seed=12)
+    shuffled = pick(chunks_of(seen, order, cuts), LABELS, (), RoundDraw(n, 1, 12))
     whole = select(pick, seen)
     assert [(line.uid, line.role, line.label) for line in shuffled.audit] == [
         (line.uid, line.role, line.label) for line in whole.audit
@@ -132,7 +133,7 @@ def test_a_long_audit_says_the_same_in_the_order_of_the_pool(pick, n, random):
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(audit, "MAX_LINES_IN_MEMORY", 7)
         patched.setattr(audit, "CHUNK", 4)
-        long = pick(chunks_of(seen, order, [5]), LABELS, (), pool=n, number=1, seed=12)
+        long = pick(chunks_of(seen, order, [5]), LABELS, (), RoundDraw(n, 1, 12))
     assert (long.easy, long.hard) == (short.easy, short.hard)
     assert isinstance(short.audit, tuple)
     assert not isinstance(long.audit, tuple)
@@ -154,7 +155,7 @@ def test_shards_with_long_audits_merge_exactly(pick, sizes, held):
         patched.setattr(audit, "MAX_LINES_IN_MEMORY", held)
         patched.setattr(audit, "CHUNK", 4)
         merged, *others = (
-            pick.keep(
+            pick.shard_of(
                 [([example(i) for i in part], rows(seen, part))],
                 LABELS,
                 wanted,
@@ -164,7 +165,7 @@ def test_shards_with_long_audits_merge_exactly(pick, sizes, held):
         )
         for other in others:
             merged = pick.merge(merged, other, wanted)
-        lesson = pick.settle(merged, LABELS, (), wanted)
+        lesson = pick.lesson_of(merged, LABELS, (), wanted)
     assert isinstance(lesson.audit, tuple) == (n <= held)
     assert len(lesson.audit) == n
     assert replace(lesson, audit=tuple(sorted(lesson.audit, key=lambda line: line.uid))) == whole
@@ -178,7 +179,7 @@ def test_a_long_audit_takes_room_where_it_is_told(tmp_path, monkeypatch):
         audit.tempfile, "TemporaryFile", lambda **how: asked.append(how["dir"]) or make(**how)
     )
     stream = [([example(i) for i in range(10)], LADDER)]
-    Selection(count=2)(stream, LABELS, (), pool=10, number=1, seed=12, folder=tmp_path)
+    Selection(count=2)(stream, LABELS, (), RoundDraw(10, 1, 12), folder=tmp_path)
     assert asked == [tmp_path]
 
 
@@ -271,7 +272,7 @@ def test_certainty_of_zero_still_allows_a_draw():
     pool = [example(i) for i in range(8)]
     first = set()
     for seed in range(40):
-        lesson = pick([(pool, seen)], "abcde", (), pool=8, number=1, seed=seed)
+        lesson = pick([(pool, seen)], "abcde", (), RoundDraw(8, 1, seed))
         assert len(lesson.easy) == 3
         first.add(uids(lesson.easy)[0])
     assert len(first) > 4
@@ -442,14 +443,14 @@ def test_a_plain_label_is_as_sure_as_its_own_pass_where_there_is_no_mean(passes,
 def test_gold_rows_pass_through_untouched():
     gold = (Labelled(example("gold"), "red"),)
     lesson = Selection(count=2)(
-        [([example(i) for i in range(10)], LADDER)], LABELS, gold, pool=10, number=1, seed=12
+        [([example(i) for i in range(10)], LADDER)], LABELS, gold, RoundDraw(10, 1, 12)
     )
     assert lesson.gold == gold
 
 
 def test_an_empty_stream_gives_an_empty_lesson():
     for pick in (Selection(), Selection(align=True)):
-        lesson = pick([], LABELS, (), pool=0, number=1, seed=12)
+        lesson = pick([], LABELS, (), RoundDraw(0, 1, 12))
         assert (lesson.easy, lesson.hard, lesson.audit) == ((), (), ())
 
 

@@ -30,7 +30,7 @@ from selftrain.experiments.tasksets import Taskset
 from selftrain.method.losses import EasyHard, Soft
 from selftrain.method.recipes import recipe
 from selftrain.method.spec import Method
-from selftrain.model.build import narrowed
+from selftrain.model.build import with_dropout_in
 from selftrain.model.pel import Adapter
 from selftrain.seeds import child
 from selftrain.training.annotate import annotate
@@ -94,7 +94,7 @@ def main() -> None:
             continue
         teacher = taught(task, split, method, backbone=backbone, seed=seed, on=on)
         pool = drawn(split, method, 1, seed)
-        wavering = narrowed(teacher, method.dropout_layers)
+        wavering = with_dropout_in(teacher, method.dropout_layers)
         votes = list(annotate(wavering, pool, method.passes, seed=child(seed, "votes", 1), on=on))
         before = evaluate(teacher, design)["accuracy"]
         for name in wanted:

@@ -21,9 +21,10 @@ import torch
 
 from selftrain.data import task as tasks
 from selftrain.data.rows import Example, examples
+from selftrain.model.architecture import Architecture
 from selftrain.model.backbone import load
-from selftrain.model.build import build, narrowed
-from selftrain.model.fast import one_position as onerow
+from selftrain.model.build import build, with_dropout_in
+from selftrain.model.classifier import Classifier, states_at
 from selftrain.model.pel import Adapter
 from selftrain.training.annotate import annotate
 from selftrain.training.machine import Machine
@@ -50,9 +51,9 @@ def main() -> None:
     on, rows = Machine(device="cpu", threads=1), texts()
     torch.set_num_threads(1)
     model = build(
-        tasks.find("sst2"), load("minilm-mlm"), Adapter(width=64), reader="prompt", seed=1
+        tasks.find("sst2"), load("minilm-mlm"), Architecture(Adapter(width=64), "prompt"), seed=1
     )
-    narrow = narrowed(model, "last")
+    narrow = with_dropout_in(model, "last")
     jobs: dict[str, Callable[[], object]] = {
         "plain pass": lambda: model.probabilities(rows),
         "passes": lambda: list(annotate(narrow, rows, options.passes, seed=1, on=on)),
@@ -60,7 +61,7 @@ def main() -> None:
     spent: dict[tuple[str, str], list[float]] = {}
     for repeat in range(options.repeats + 1):
         for position in ("one", "all"):
-            with last_layer_of(position):
+            with last_layer_of(position, model, narrow):
                 for name, job in jobs.items():
                     started = time.process_time()
                     job()
@@ -98,15 +99,17 @@ def texts() -> list[Example]:
 
 
 @contextmanager
-def last_layer_of(position: str) -> Iterator[None]:
-    """Switch the one-row path off for `all`."""
-    acts = onerow.acts
+def last_layer_of(position: str, *models: Classifier) -> Iterator[None]:
+    """For `all`, let models compute the last layer for all positions."""
+    before = [model.states_at for model in models]
     if position == "all":
-        onerow.acts = lambda *_: False
+        for model in models:
+            model.states_at = states_at
     try:
         yield
     finally:
-        onerow.acts = acts
+        for model, quick in zip(models, before, strict=True):
+            model.states_at = quick
 
 
 if __name__ == "__main__":

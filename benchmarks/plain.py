@@ -24,8 +24,7 @@ from selftrain.data.task import Task
 from selftrain.method.losses import contrast
 from selftrain.method.scores import Tally, Votes, joined
 from selftrain.method.spec import Method, Tune
-from selftrain.model import build as build_room
-from selftrain.model import tokens as reading
+from selftrain.model import fast, tokens
 from selftrain.model.backbone import Backbone
 from selftrain.model.batches import Batch, Row, collate
 from selftrain.model.classifier import Classifier
@@ -41,23 +40,23 @@ ROWS = 32  # of a batch when nothing is learnt
 @contextmanager
 def torchs_own_dropout() -> Iterator[None]:
     """Models are built with ``nn.Dropout`` and fused attention, as transformers has them."""
-    cheap = build_room.make_cheap
-    build_room.make_cheap = lambda _: None
+    cheap, attention = fast.dropout.install, fast.attention.install
+    fast.dropout.install, fast.attention.install = (lambda _: None), (lambda _: False)
     try:
         yield
     finally:
-        build_room.make_cheap = cheap
+        fast.dropout.install, fast.attention.install = cheap, attention
 
 
 @contextmanager
 def tokenising_anew() -> Iterator[None]:
-    """No row of token ids is held to be read again."""
-    held = reading.HELD
-    reading.HELD = 0
+    """No row of token ids is cached."""
+    max_rows = tokens.MAX_ROWS
+    tokens.MAX_ROWS = 0
     try:
         yield
     finally:
-        reading.HELD = held
+        tokens.MAX_ROWS = max_rows
 
 
 def self_train(

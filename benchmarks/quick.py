@@ -27,9 +27,10 @@ from one_row import last_layer_of
 from selftrain.data.rows import Example, Labelled, Lesson, examples
 from selftrain.data.task import Task, find
 from selftrain.method.recipes import LAPTOP
+from selftrain.model.architecture import Architecture
 from selftrain.model.backbone import Backbone, load
 from selftrain.model.batches import collate, grouped
-from selftrain.model.build import build, narrowed
+from selftrain.model.build import build, with_dropout_in
 from selftrain.model.classifier import Classifier
 from selftrain.model.pel import Adapter, AnyTuning, Full, Layers
 from selftrain.training.annotate import annotate
@@ -98,7 +99,7 @@ def student(backbone: Backbone, rows: list[Example], layers: Layers) -> float:
     how = replace(LAPTOP.student[0], steps=None, epochs=4)
 
     def trained(changes: AnyTuning) -> None:
-        model = build(TASK, backbone, changes, reader="head", seed=1)
+        model = build(TASK, backbone, Architecture(changes), seed=1)
         if model.trunk is not None and model.trunk.memory is not None:
             model.trunk.memory.plan(model.encode(rows), backbone.width, limit=10**9)
         fit(model, lesson, replace(how, tuning=changes), seed=1, on=ON)
@@ -108,8 +109,8 @@ def student(backbone: Backbone, rows: list[Example], layers: Layers) -> float:
 
 
 def passes(backbone: Backbone, rows: list[Example]) -> float:
-    teacher = build(TASK, backbone, Full(), reader="head", seed=1)
-    narrow = narrowed(teacher, "last")
+    teacher = build(TASK, backbone, Architecture(Full()), seed=1)
+    narrow = with_dropout_in(teacher, "last")
 
     def votes(model: Classifier) -> None:
         list(annotate(model, rows[:48], 20, seed=1, on=ON))
@@ -118,11 +119,13 @@ def passes(backbone: Backbone, rows: list[Example]) -> float:
 
 
 def one_position(_backbone: Backbone, rows: list[Example]) -> float:
-    model = build(find("sst2"), load("minilm-mlm"), Adapter(width=64), reader="prompt", seed=1)
-    narrow = narrowed(model, "last")
+    model = build(
+        find("sst2"), load("minilm-mlm"), Architecture(Adapter(width=64), "prompt"), seed=1
+    )
+    narrow = with_dropout_in(model, "last")
 
     def votes(position: str) -> None:
-        with last_layer_of(position):
+        with last_layer_of(position, narrow):
             list(annotate(narrow, rows[:32], 20, seed=1, on=ON))
 
     return times(lambda: votes("all"), lambda: votes("one"))
@@ -130,16 +133,16 @@ def one_position(_backbone: Backbone, rows: list[Example]) -> float:
 
 @torch.no_grad()
 def dropping(backbone: Backbone, rows: list[Example]) -> float:
-    ours = build(TASK, backbone, Full(), reader="head", seed=1).train()
+    ours = build(TASK, backbone, Architecture(Full()), seed=1).train()
     with plain.torchs_own_dropout():
-        torchs = build(TASK, backbone, Full(), reader="head", seed=1).train()
-    batches, _ = grouped(ours.encode(rows), ours.pad, ours.offset.device)
+        torchs = build(TASK, backbone, Architecture(Full()), seed=1).train()
+    batches, _ = grouped(ours.encode(rows), ours.pad, ours.device)
     return times(lambda: list(map(torchs, batches)), lambda: list(map(ours, batches)))
 
 
 @torch.no_grad()
 def padding(backbone: Backbone, rows: list[Example]) -> float:
-    model = build(TASK, backbone, Full(), reader="head", seed=1)
+    model = build(TASK, backbone, Architecture(Full()), seed=1)
     tokens = model.encode(rows)
     alike, _ = grouped(tokens, model.pad, model.device)
     mixed = [collate(tokens[i : i + 32], model.pad) for i in range(0, len(tokens), 32)]

@@ -27,6 +27,7 @@ from selftrain.data.task import Task
 from selftrain.experiments.stats import spread
 from selftrain.experiments.tasksets import Taskset
 from selftrain.method.recipes import LAPTOP
+from selftrain.model.architecture import Architecture
 from selftrain.model.backbone import load
 from selftrain.model.build import build
 from selftrain.model.classifier import Classifier
@@ -67,7 +68,7 @@ def main() -> None:
 
 def reader(task: Task) -> Classifier:
     """The frozen encoder; a new one has read no text, so that tokenising is timed."""
-    return build(task, load("minilm"), Adapter(width=1), reader="head", seed=0)
+    return build(task, load("minilm"), Architecture(Adapter(width=1)), seed=0)
 
 
 def vectors(model: Classifier, examples: Sequence[Example]) -> np.ndarray:

@@ -27,6 +27,7 @@ from selftrain.data.rows import Lesson
 from selftrain.data.task import Task
 from selftrain.experiments.tasksets import Taskset
 from selftrain.method.recipes import LAPTOP
+from selftrain.model.architecture import Architecture
 from selftrain.model.backbone import load
 from selftrain.model.batches import grouped
 from selftrain.model.build import build
@@ -88,7 +89,7 @@ def lesson_of(cut: Taskset) -> Lesson:
 def trained(task: Task, lesson: Lesson, changes: AnyTuning, on: Machine) -> tuple[float, float]:
     """Seconds of the trunk's pass, and of the training with it."""
     backbone = load("minilm")  # of its own: nothing is remembered from another system
-    model = build(task, backbone, changes, reader="head", seed=1)
+    model = build(task, backbone, Architecture(changes), seed=1)
     rate = (
         LAPTOP.teacher.learning_rate
         if isinstance(changes, Full)

@@ -33,7 +33,7 @@ from selftrain.experiments.stats import spread
 from selftrain.experiments.tasksets import Taskset
 from selftrain.method.scores import Votes, certainty, confidence, joined, pseudo_label
 from selftrain.method.selection import AnyScore
-from selftrain.model.build import narrowed
+from selftrain.model.build import with_dropout_in
 from selftrain.model.classifier import Classifier
 from selftrain.seeds import child
 from selftrain.training.annotate import annotate
@@ -112,7 +112,7 @@ def asked(
     on: Machine,
 ) -> tuple[float, list[Chunk]]:
     """The votes, and what they cost in plain passes, of which one is timed just before."""
-    model = narrowed(teacher, LAYERS[layers])
+    model = with_dropout_in(teacher, LAYERS[layers])
     started = time.perf_counter()
     teacher.probabilities(pool)
     between = time.perf_counter()

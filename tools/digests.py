@@ -164,14 +164,14 @@ class long_pools_from_disk:  # noqa: N801  (a context manager, read as words)
     def __enter__(self) -> None:
         from selftrain.data import pool as pool_room
 
-        self.before = pool_room.HELD
+        self.before = pool_room.MAX_ROWS_IN_MEMORY
         if self.act:
-            pool_room.HELD = 4
+            pool_room.MAX_ROWS_IN_MEMORY = 4
 
     def __exit__(self, *_: object) -> None:
         from selftrain.data import pool as pool_room
 
-        pool_room.HELD = self.before
+        pool_room.MAX_ROWS_IN_MEMORY = self.before
 
 
 @cache

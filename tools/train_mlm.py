@@ -30,7 +30,7 @@ from selftrain.cli.talk import say, talk
 from selftrain.disk import refusals, replacing
 from selftrain.errors import ConfigError, DataError, ModelError, SelftrainError
 from selftrain.model.backbone import ADDON, EMBEDDED, Backbone, load
-from selftrain.model.mlm import HEAD_NAMES, MLMHead, fresh_head
+from selftrain.model.mlm import HEAD_NAMES, MLMHead, new_head
 from selftrain.model.prompt import tokenise
 from selftrain.model.tokens import frame
 from selftrain.training.tapt import guesses, hide
@@ -215,7 +215,7 @@ def main(arguments: Sequence[str] | None = None) -> Score:
     rows = rows[torch.randperm(len(rows))]
     held_out, rows = rows[:held], rows[held:]
     say(f"{len(rows)} rows of {how.length} tokens, {len(held_out)} held out")
-    head = fresh_head(backbone.encoder, backbone.family)
+    head = new_head(backbone.encoder, backbone.family)
     say(f"before   {validate(backbone.encoder, head, held_out, backbone)}")
     facts = {"base": base, "base_sha256": backbone.sha256, "rank": str(how.rank), "scale": "1.0"}
     with refusals(given.out, "write"):

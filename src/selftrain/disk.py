@@ -1,13 +1,15 @@
-"""Bytes on disk, whole or not at all: through a kill, a full disk or a power cut.
+"""Files on disk: written completely or not at all, and checked when they are read.
 
-Everything is written beside its place and renamed into it, so whoever reads finds the old state
-or the new one, never half of either.
+A writer makes a temporary file beside the target and renames it, so a reader finds the old state
+or the new one, never half of either: after a kill, a full disk or a power cut.
+Files that are read may come from anyone, so links, pipes and oversized files are refused.
 """
 
 from __future__ import annotations
 
 import errno
 import hashlib
+import json
 import os
 import re
 import shlex
@@ -21,18 +23,26 @@ from typing import Literal, TypeVar
 
 from safetensors import SafetensorError
 
-from selftrain.errors import RunError, first_problem
+from selftrain.errors import RunError, parsed
 from selftrain.escape import brief
+
+T = TypeVar("T")
+
+LARGEST_JSON = 16 * 2**20  # bytes: room for the counts of a hundred thousand classes
+COPY_AGAIN = "copy the folder again, or begin in another one: -o NEW"
+
+
+# ── writing ──────────────────────────────────────────────────────────────────────────────────
 
 
 @contextmanager
 def replacing(path: Path, *, private: bool = False) -> Iterator[Path]:
-    """Give a place to write a file or a folder; it becomes ``path`` once it is whole and on disk.
+    """Yield a temporary path to write a file or a folder; at the end it replaces ``path``.
 
-    After an error nothing is left of it; after a kill perhaps a hidden file or folder. ``private``,
-    in folders of our own: files are for their owner only, and what a kill left, a ``.tmp``, is
-    known by its name and removed by the next writer. Elsewhere who may read the old file may read
-    the new one, and a device or a pipe is not replaced.
+    An error leaves nothing behind; a kill may leave a hidden file or folder. With ``private``, for
+    folders that only we write: only their owner may read the files, and the next writer removes a
+    ``.tmp`` that a kill left. Without it, the new file has the permissions of the old one, and a
+    device or a pipe is not replaced.
     """
     name = f"{path.name}.tmp" if private else f".{path.name}.{token_hex(8)}"
     temporary = path.with_name(name)
@@ -40,23 +50,23 @@ def replacing(path: Path, *, private: bool = False) -> Iterator[Path]:
         old = path.stat() if path.exists() else None
         if old is not None and not (stat.S_ISREG(old.st_mode) or stat.S_ISDIR(old.st_mode)):
             raise RunError(f"{path} is neither a file nor a folder", "choose another name")
-        if private:  # elsewhere a name that can be foreseen may be that of someone's own file
+        if private:  # elsewhere a file of that name may belong to somebody
             remove(temporary)
         try:
             yield temporary
-            seal(temporary, private=private)
+            _seal(temporary, private=private)
             if old is not None and not private and temporary.is_file():
                 temporary.chmod(stat.S_IMODE(old.st_mode))
             temporary.replace(path)
         except BaseException:
-            with suppress(OSError):  # what went wrong first is what the user should hear
+            with suppress(OSError):  # the first error is the one to report
                 remove(temporary)
             raise
         sync(path.parent)  # a name is on disk when its folder's list of names is
 
 
-def seal(path: Path, *, private: bool) -> None:
-    """Bring a file, or a folder and the files in it, to disk."""
+def _seal(path: Path, *, private: bool) -> None:
+    """Force a file, or a folder and the files in it, to disk."""
     for file in path.iterdir() if path.is_dir() else [path]:
         if private:
             file.chmod(0o600)
@@ -66,9 +76,9 @@ def seal(path: Path, *, private: bool) -> None:
 
 
 def sync(path: Path) -> None:
-    """Return when the disk has what was written to this file, or this folder's list of names."""
+    """Force the bytes of a file, or a folder's list of names, to disk."""
     if os.name == "nt" and path.is_dir():
-        return  # Windows opens no folder like a file, and journals its names by itself
+        return  # Windows cannot open a folder like a file, and journals its names by itself
     handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
         os.fsync(handle)
@@ -77,7 +87,7 @@ def sync(path: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a folder, if there is one; of a link, the link alone."""
+    """Remove a file or a folder, if it exists; of a link, only the link."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -86,13 +96,13 @@ def remove(path: Path) -> None:
 
 @contextmanager
 def refusals(path: Path, doing: Literal["read", "write"]) -> Iterator[None]:
-    """Turn what the system refuses into one line and a hint."""
+    """Turn errors of the operating system into a RunError with a hint."""
     try:
         yield
     except (OSError, SafetensorError) as error:
         path = Path(getattr(error, "filename", None) or path)
-        told = re.search(r"os error (\d+)", str(error))  # all that safetensors says of it
-        code = getattr(error, "errno", None) or (int(told[1]) if told else 0)
+        number = re.search(r"os error (\d+)", str(error))  # safetensors has it in its text only
+        code = getattr(error, "errno", None) or (int(number[1]) if number else 0)
         reason = os.strerror(code) if code else str(error).partition("\n")[0]
         parent = shlex.quote(str(path.parent))
         raise RunError(
@@ -103,55 +113,61 @@ def refusals(path: Path, doing: Literal["read", "write"]) -> Iterator[None]:
         ) from error
 
 
-def slug(name: str) -> str:
-    """A name as one part of a path.
-
-    >>> slug("models/my bert"), slug("minilm-mlm"), slug("../..")
-    ('models-my-bert', 'minilm-mlm', '')
-    """
-    return re.sub(r"[^\w.-]+", "-", name).strip("-.")
-
-
-LARGEST_JSON = 16 * 2**20  # bytes: room for the counts of a hundred thousand classes
-
-T = TypeVar("T")
+# ── reading what anyone may have written ─────────────────────────────────────────────────────
 
 
 def plain_folder(path: Path) -> Path:
-    """The path, if a folder stands there and not a link to one: that could lead anywhere."""
+    """The path, if it is a folder and not a link, which could lead anywhere."""
     if not stat.S_ISDIR(path.lstat().st_mode):
         raise damaged(path, "is not a plain folder")
     return path
 
 
-def plain_file(path: Path, largest: int | None = None) -> Path:
-    """The path, if a file stands there: a link could lead anywhere, and a pipe never end."""
-    found = path.lstat()
-    if not stat.S_ISREG(found.st_mode):
+def plain_file(path: Path, max_bytes: int | None = None) -> Path:
+    """The path, if it is a file: a link could lead anywhere, and a pipe may never end."""
+    facts = path.lstat()
+    if not stat.S_ISREG(facts.st_mode):
         raise damaged(path, "is not a plain file")
-    if largest is not None and found.st_size > largest:
-        raise damaged(path, f"has {found.st_size:,} bytes; expected at most {largest:,}")
+    if max_bytes is not None and facts.st_size > max_bytes:
+        raise damaged(path, f"has {facts.st_size:,} bytes; expected at most {max_bytes:,}")
     return path
 
 
 def valid(kind: type[T], raw: bytes, path: Path) -> T:
-    """The JSON of a file as a value of this kind, if each part of it has the right type."""
-    from pydantic import TypeAdapter, ValidationError
+    """The JSON of a file as a value of this type, if each part of it has the right type."""
+    return parsed(kind, raw, f"{path} is damaged", RunError, COPY_AGAIN, strict=True)
 
-    try:
-        return TypeAdapter(kind).validate_json(raw, strict=True)
-    except ValidationError as error:
-        wrong = first_problem(error)
-        raise damaged(path, f"is damaged: {wrong.place}: {wrong.told}") from None
+
+def damaged(path: Path, problem: str) -> RunError:
+    """The error for a file or folder that is not as we wrote it."""
+    return RunError(f"{path} {brief(problem)}", COPY_AGAIN)
+
+
+# ── hashes and names ─────────────────────────────────────────────────────────────────────────
 
 
 def sha256(path: Path) -> str:
-    """The digest that tells a file from every other."""
+    """The sha256 of a file, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def damaged(path: Path, problem: str) -> RunError:
-    """The error of a file or folder that is not what was written."""
-    hint = "copy the folder again, or begin in another one: -o NEW"
-    return RunError(f"{path} {brief(problem)}", hint)
+def short_hash(value: object, length: int = 12) -> str:
+    """A name for a value of plain tables, lists and numbers: the start of its sha256 as JSON.
+
+    Results, sweeps and cached teachers on disk are found by it, so it must never change.
+
+    >>> short_hash({"b": 1, "a": [2.0, None]})
+    '7480fd3a598d'
+    """
+    text = json.dumps(value, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:length]
+
+
+def slug(name: str) -> str:
+    """A name as one part of a path: other signs become a dash.
+
+    >>> slug("models/my bert"), slug("minilm-mlm"), slug("../..")
+    ('models-my-bert', 'minilm-mlm', '')
+    """
+    return re.sub(r"[^\w.-]+", "-", name).strip("-.")

@@ -1,28 +1,34 @@
-"""What can go wrong through no fault of ours, said in one line with a hint that can be typed.
+"""The errors a user can act on: one line that says what is wrong, and a hint that can be typed.
 
-The command line catches this family only and prints it; anything else is a bug of ours and
-shows its trace.
+The command line catches this family only and prints it. Anything else is a bug of ours and shows
+its trace.
 """
 
 from __future__ import annotations
 
+import difflib
 import math
-from typing import TYPE_CHECKING, NamedTuple
+import reprlib
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from pydantic import ValidationError
-import difflib
-from collections.abc import Iterable, Sequence
+    from pydantic import TypeAdapter, ValidationError
+
+T = TypeVar("T")
 
 ENTRIES = "selftrain methods --json shows every entry of every method"
-"""What to try where a value of a method is wrong."""
+"""The hint where a value of a method is wrong."""
+LONGEST_NAME = 40  # characters of a name in a message
+LONGEST_VALUE = 60  # characters of a value
+LONGEST_PLACE = 80  # characters of a place inside a file
 
 
 class SelftrainError(Exception):
-    """A problem the user can act on: what was found, what was expected, and what to try."""
+    """A problem the user can act on: what is there, what is expected, and what to try."""
 
     def __init__(self, message: str, hint: str) -> None:
-        super().__init__(message, hint)  # both: one that comes from another process has them too
+        super().__init__(message, hint)  # both, so that pickling keeps the hint
         self.message = message
         self.hint = hint
 
@@ -31,7 +37,7 @@ class SelftrainError(Exception):
 
 
 class DataError(SelftrainError):
-    """A file, a column, a label or a text that cannot be learnt from."""
+    """A file, a column, a label or a text that a model cannot learn from."""
 
 
 class ConfigError(SelftrainError):
@@ -39,7 +45,7 @@ class ConfigError(SelftrainError):
 
 
 class ModelError(SelftrainError):
-    """A backbone that is missing, damaged, or cannot do what the method asks of it."""
+    """A backbone that is missing, damaged, or cannot do what the method needs."""
 
 
 class RunError(SelftrainError):
@@ -51,37 +57,102 @@ class LockedError(RunError):
 
 
 class TrainingError(SelftrainError):
-    """A training that cannot go on, such as a loss that is no longer a number."""
+    """A training that cannot continue, such as a loss that is no longer a number."""
+
+
+# ── checks ───────────────────────────────────────────────────────────────────────────────────
 
 
 def require(holds: bool, what: str, value: object, expected: str, hint: str = ENTRIES) -> None:
-    """Raise a ConfigError naming the value unless the condition holds; infinity is never meant."""
+    """Raise a ConfigError that names the value, unless the condition holds and it is finite."""
     if not holds or (isinstance(value, float) and not math.isfinite(value)):
         raise ConfigError(f"{what} is {value!r}; expected {expected}", hint)
 
 
+def parsed(
+    kind: type[T] | TypeAdapter[T],
+    raw: object,
+    where: str,
+    error: type[SelftrainError],
+    hint: str,
+    *,
+    strict: bool = False,
+) -> T:
+    """Outside data as a value of a type, or an error that names the first wrong entry.
+
+    Bytes are read as JSON; anything else is taken as plain tables, lists and values. ``where``
+    names the source. ``strict`` converts nothing, so that ``"3"`` is no number.
+
+    >>> parsed(dict[str, int], b'{"a": 1, "b": "two"}', "numbers.json", DataError, "b = 2")
+    Traceback (most recent call last):
+    ...
+    selftrain.errors.DataError: numbers.json: `b` is 'two': input should be a valid integer, \
+unable to parse string as an integer
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    adapter: TypeAdapter[T] = kind if isinstance(kind, TypeAdapter) else TypeAdapter(kind)
+    try:
+        if isinstance(raw, bytes):
+            return adapter.validate_json(raw, strict=strict)
+        return adapter.validate_python(raw, strict=strict)
+    except ValidationError as problems:
+        raise error(f"{where}: {first_problem(problems)}", hint) from None
+
+
 class Problem(NamedTuple):
-    """What is wrong with a value from a file."""
+    """One wrong entry of a file, as pydantic reports it."""
 
-    place: str  # with dots between the parts
-    told: str
-    found: object
+    place: str
+    """Names and numbers that lead to the entry, with dots between them; empty for all of it."""
+    reason: str
+    value: str
+    """A short form of what stands there; empty where nothing does."""
+
+    def __str__(self) -> str:
+        place = repr(_cut(self.place, LONGEST_PLACE))[1:-1]  # escaped: anyone may have written it
+        value = self.value and f" is {self.value}"
+        return f"`{place}`{value}: {self.reason}" if place else self.reason
 
 
-def first_problem(error: ValidationError, whole: str = "all of it") -> Problem:
-    """The first of what pydantic found: one is enough to go and look."""
-    first = error.errors()[0]
-    return Problem(".".join(map(str, first["loc"])) or whole, first["msg"], first.get("input"))
+def first_problem(error: ValidationError) -> Problem:
+    """The first wrong entry; one is enough to go and look."""
+    first = error.errors(include_url=False)[0]
+    reason = first["msg"][:1].lower() + first["msg"][1:]
+    value = "" if first["type"] == "missing" else _short_repr(first.get("input"))
+    return Problem(".".join(map(str, first["loc"])), reason, value)
+
+
+def _short_repr(value: object) -> str:
+    try:
+        return _cut(reprlib.repr(value), LONGEST_VALUE)
+    except ValueError:  # Python prints no number of many thousand digits
+        return ""
+
+
+# ── words for messages ───────────────────────────────────────────────────────────────────────
 
 
 def closest(wanted: str, known: Iterable[str]) -> str | None:
-    """The known name nearest to the wanted one, for "did you mean"; None if all are far."""
+    """The known name nearest to the wanted one, for "did you mean"; None if all are far.
+
+    >>> closest("Lable", ["text", "label"])
+    'label'
+    """
     by_fold = {name.casefold(): name for name in known}
     near = difflib.get_close_matches(wanted.casefold(), by_fold, n=1)
     return by_fold[near[0]] if near else None
 
 
-def listing(names: Sequence[str], most: int = 8) -> str:
-    """Names for an error message; a file without header offers whole texts, so they are cut."""
-    shown = ", ".join(f"`{name if len(name) <= 40 else name[:39] + '…'}`" for name in names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+def listing(names: Sequence[str], max_names: int = 8) -> str:
+    """Names for a message. Long ones are cut: the "columns" of a file without header are texts.
+
+    >>> listing(["text", "label", "id"], max_names=2)
+    '`text`, `label` and 1 more'
+    """
+    shown = ", ".join(f"`{_cut(name, LONGEST_NAME)}`" for name in names[:max_names])
+    return shown if len(names) <= max_names else f"{shown} and {len(names) - max_names} more"
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"

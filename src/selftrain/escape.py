@@ -1,16 +1,17 @@
-"""Text from a stranger, made safe for where it is shown."""
+"""Text that anyone may have written, made safe for where it is shown."""
 
 from __future__ import annotations
 
 import re
 
-# ── writing ──
+LONGEST = 300  # characters of such a text in a message
 
 
 def harmless(cell: object) -> object:
-    """A cell that no spreadsheet takes for a formula: numbers pass, other such starts get a quote.
+    """A cell that no spreadsheet runs as a formula: a quote goes before the signs that start one.
 
     A text may come from anyone, and ``=HYPERLINK(…)`` in it would act when the file is opened.
+    Numbers stay as they are.
 
     >>> harmless("=1+1"), harmless("＝1+1"), harmless("-1"), harmless("fine")
     ("'=1+1", "'＝1+1", '-1', 'fine')
@@ -19,11 +20,8 @@ def harmless(cell: object) -> object:
     return f"'{cell}" if risky and not re.fullmatch(r"[+-]?\d+(\.\d+)?", str(cell)) else cell
 
 
-LONGEST = 300  # characters of a stranger's text in a message
-
-
 def printable(text: str) -> str:
-    r"""A stranger's text on one line, with the codes that a terminal would obey spelt out.
+    r"""A text on one line, with control codes of a terminal spelt out.
 
     >>> print(printable("fine \x1b[2J\n"))
     fine \x1b[2J\n
@@ -32,6 +30,6 @@ def printable(text: str) -> str:
 
 
 def brief(text: str) -> str:
-    """A stranger's text, fit for one line of a terminal."""
+    """A text for a message: printable, and cut after 300 characters."""
     shown = printable(text[:LONGEST])
     return shown[:LONGEST] + "…" * (max(len(text), len(shown)) > LONGEST)

@@ -24,7 +24,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from selftrain.data.columns import name_of
-from selftrain.data.rows import Example, Labelled, Notes, Split, is_empty, uid_of
+from selftrain.data.rows import Example, Labelled, Notes, Split, example_of, is_empty, missing
 from selftrain.data.split import make_split
 from selftrain.disk import plain_file, refusals, replacing
 from selftrain.errors import DataError, ModelError, RunError
@@ -259,24 +259,6 @@ def examples_of(texts: Texts) -> list[Example]:
     return [example_of(number, row) for number, row in enumerate(rows, 1)]
 
 
-def example_of(number: int, row: object) -> Example:
-    """One string, or a pair of them, as an example."""
-    sides = tuple(row) if isinstance(row, tuple | list | np.ndarray) else (row,)
-    if len(sides) not in (1, 2) or not all(isinstance(side, str) for side in sides):
-        raise DataError(
-            f"text {number} is {row!r:.40}; expected a string, or a pair of strings",
-            'fit(["a fine film", …], labels)',
-        )
-    plain = tuple(map(str, sides))  # numpy has a kind of string of its own
-    try:
-        "".join(plain).encode()
-    except UnicodeEncodeError:
-        raise DataError(
-            f"text {number} holds half a character: {row!a:.40}", "leave it out"
-        ) from None
-    return Example(uid_of(*plain), *plain)
-
-
 def classes_of(labels: Iterable[Any]) -> list[Any]:
     """The labels seen, sorted, each once, as they were given."""
     try:
@@ -289,14 +271,6 @@ def classes_of(labels: Iterable[Any]) -> list[Any]:
     if "" in names or len(set(names)) < len(names):
         raise DataError(f"the labels {classes} do not differ by name", "give each class a name")
     return classes
-
-
-def missing(label: object) -> bool:
-    """Whether a label says "none": None, or what stands for it in arrays and data frames."""
-    try:
-        return label is None or bool(label != label)  # noqa: PLR0124  (NaN is not itself)
-    except TypeError:  # pandas' own NA refuses to be true or false
-        return True
 
 
 def read_facts(path: Path, labels: Sequence[str]) -> tuple[dict[str, Any], list[Any]]:

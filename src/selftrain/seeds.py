@@ -1,7 +1,7 @@
-"""One seed, many named children: adding a draw in one stage moves no other stage.
+"""Random numbers by name: a new draw in one stage does not change those of another.
 
-Noise that belongs to an example is hashed from its uid, so neither the order of a pool nor
-the way it is cut into shards changes what is drawn.
+The noise of an example is hashed from its uid, so neither the order of a pool nor the way it is
+cut into shards changes what is drawn.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 
 
 def child(seed: int, *names: str | int) -> int:
-    """A seed of its own for one purpose, for example ``child(seed, "pool", 3)``.
+    """A separate seed for one purpose, for example ``child(seed, "pool", 3)``.
 
     >>> child(12, "pool", 1) == child(12, "pool", 1)
     True
@@ -23,11 +23,11 @@ def child(seed: int, *names: str | int) -> int:
 
 
 def uniform(seed: int, uid: str) -> float:
-    """A number strictly between 0 and 1 that belongs to this seed and this example."""
-    # An example made by hand may be named by any string, half a surrogate pair included.
+    """A number strictly between 0 and 1, the same for this seed and this example each time."""
+    # The uid of an example made in Python may be any string, even half a surrogate pair.
     name = f"{seed}/{uid}".encode("utf-8", "surrogatepass")
     digest = hashlib.blake2b(name, digest_size=8).digest()
-    # 52 bits and the half make 53, all a double holds: with one more, the largest would round to 1.
+    # 52 bits and the half are 53, all that a double has: with one more, the largest would be 1.
     return ((int.from_bytes(digest, "big") >> 12) + 0.5) / 2**52
 
 

@@ -247,7 +247,7 @@ RUNS = {
     ),
     "a damaged manifest": Case(PREDICT, "is not JSON", spoil=overwrite("done/manifest.json")),
     "a damaged manifest, fit": Case(AGAIN, "is not JSON", spoil=overwrite("done/manifest.json")),
-    "an entry of another kind": Case(PREDICT, "is damaged: seed", spoil=manifest(seed="x")),
+    "an entry of another kind": Case(PREDICT, "is damaged: `seed`", spoil=manifest(seed="x")),
     "a damaged round": Case(EVALUATE, "is damaged", spoil=overwrite("done/rounds/1/round.json")),
     "a damaged model": Case(
         EVALUATE, "sha256 differs", spoil=overwrite("done/rounds/1/model.safetensors")
@@ -431,7 +431,7 @@ NOTES = {
         flags="--test test.csv",
     ),
     "labelled text in the test rows": Note(
-        "test texts that are also labelled: the score flatters: 1",
+        "test rows that are also in the training data: the score is too optimistic: 1",
         {"test.csv": csv([*sentences(1), *sentences(4, first=300)], "text", "label")},
         flags="--test test.csv",
     ),

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from selftrain.data import audit_lines as audit
-from selftrain.data.audit_lines import Draft
+from selftrain.data.audit_lines import AuditBuilder
 from selftrain.data.rows import AuditLine
 from selftrain.errors import RunError
 
@@ -33,7 +33,7 @@ ROLES = {"uid-03": "easy", "uid-29": "hard"}
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """An audit of thirty lines is a long one, of several chunks."""
-    monkeypatch.setattr(audit, "HELD", 8)
+    monkeypatch.setattr(audit, "MAX_LINES_IN_MEMORY", 8)
     monkeypatch.setattr(audit, "CHUNK", 3)
 
 
@@ -41,11 +41,11 @@ def open_files() -> int:
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
-def drafted(lines: list[AuditLine], folder: Path | None = None) -> Draft:
-    draft = Draft(folder)
+def built(lines: list[AuditLine], folder: Path | None = None) -> AuditBuilder:
+    builder = AuditBuilder(folder)
     for line in lines:
-        draft.add(line)
-    return draft
+        builder.add(line)
+    return builder
 
 
 def with_roles(lines: list[AuditLine]) -> list[AuditLine]:
@@ -53,13 +53,13 @@ def with_roles(lines: list[AuditLine]) -> list[AuditLine]:
 
 
 def test_a_short_audit_is_a_tuple_in_the_order_of_uids():
-    assert drafted(THIRTY).settled(ROLES) == tuple(with_roles(THIRTY[::-1]))
-    assert drafted([]).settled({}) == ()
+    assert built(THIRTY).with_roles(ROLES) == tuple(with_roles(THIRTY[::-1]))
+    assert built([]).with_roles({}) == ()
 
 
 @pytest.mark.usefixtures("small")
 def test_a_long_audit_is_read_again_and_again_in_the_order_it_came():
-    long = drafted(THIRTY).settled(ROLES)
+    long = built(THIRTY).with_roles(ROLES)
     assert not isinstance(long, tuple)
     assert len(long) == 30
     assert list(long) == list(long) == with_roles(THIRTY)
@@ -67,7 +67,7 @@ def test_a_long_audit_is_read_again_and_again_in_the_order_it_came():
 
 @pytest.mark.usefixtures("small")
 def test_two_readers_of_a_long_audit_do_not_disturb_each_other():
-    long = drafted(THIRTY).settled(ROLES)
+    long = built(THIRTY).with_roles(ROLES)
     first, second = iter(long), iter(long)
     ahead = [next(first) for _ in range(5)]
     both = [line for pair in zip(first, second, strict=False) for line in pair]
@@ -76,40 +76,40 @@ def test_two_readers_of_a_long_audit_do_not_disturb_each_other():
     assert both == [line for pair in zip(expected[5:], expected, strict=False) for line in pair]
 
 
-@pytest.mark.parametrize(("lines", "held"), [(8, True), (9, False)])
+@pytest.mark.parametrize(("lines", "in_memory"), [(8, True), (9, False)])
 @pytest.mark.usefixtures("small")
-def test_the_line_after_those_that_are_held_makes_an_audit_long(lines, held):
-    assert isinstance(drafted(THIRTY[:lines]).settled({}), tuple) == held
+def test_one_line_more_than_fit_into_memory_makes_an_audit_long(lines, in_memory):
+    assert isinstance(built(THIRTY[:lines]).with_roles({}), tuple) == in_memory
 
 
 @given(st.lists(LINES, min_size=4, max_size=30), st.integers(1, 3), st.integers(1, 8))
 @settings(deadline=None, derandomize=True)
-def test_no_bit_is_lost_on_the_way_through_a_file(lines, held, chunk):
+def test_no_bit_is_lost_on_the_way_through_a_file(lines, max_lines, chunk):
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(audit, "HELD", held)
+        patched.setattr(audit, "MAX_LINES_IN_MEMORY", max_lines)
         patched.setattr(audit, "CHUNK", chunk)
-        draft = drafted(lines)
-        assert list(draft) == lines, "before it is settled"
-        assert list(draft.settled({})) == lines
-        assert list(map(repr, draft.settled({}))) == list(map(repr, lines)), "-0.0 is not 0.0"
+        builder = built(lines)
+        assert list(builder) == lines, "before roles are known"
+        assert list(builder.with_roles({})) == lines
+        assert list(map(repr, builder.with_roles({}))) == list(map(repr, lines)), "-0.0 is not 0.0"
 
 
 @pytest.mark.usefixtures("small")
-def test_lines_added_later_do_not_change_what_was_settled():
-    draft = drafted(THIRTY[:20])
-    settled = draft.settled({})
+def test_lines_added_later_do_not_change_an_earlier_audit():
+    builder = built(THIRTY[:20])
+    earlier = builder.with_roles({})
     for line in THIRTY[20:]:
-        draft.add(line)
-    assert len(settled) == 20
-    assert list(settled) == THIRTY[:20]
-    assert list(draft.settled({})) == THIRTY
+        builder.add(line)
+    assert len(earlier) == 20
+    assert list(earlier) == THIRTY[:20]
+    assert list(builder.with_roles({})) == THIRTY
 
 
 @pytest.mark.usefixtures("small")
 def test_nothing_of_a_long_audit_stands_in_its_folder_and_its_file_is_given_back(tmp_path):
     gc.collect()
     before = open_files()
-    long = drafted(THIRTY, tmp_path).settled(ROLES)
+    long = built(THIRTY, tmp_path).with_roles(ROLES)
     assert list(tmp_path.iterdir()) == []
     assert open_files() == before + 1
     del long
@@ -122,13 +122,15 @@ def test_a_full_disk_is_one_line_and_a_hint(tmp_path, monkeypatch):
         return Path("/dev/full").open("w+b")
 
     monkeypatch.setattr(tempfile, "TemporaryFile", full)
-    with pytest.raises(RunError, match="the audit of a long pool: No space left") as caught:
-        drafted(THIRTY, tmp_path)
-    assert caught.value.message.startswith(str(tmp_path))
-    assert caught.value.hint == "keep it elsewhere: --cache FOLDER"
+    with pytest.raises(
+        RunError, match=r"cannot write the audit of a long pool to .*: No space left"
+    ) as caught:
+        built(THIRTY, tmp_path)
+    assert str(tmp_path) in caught.value.message
+    assert caught.value.hint == "choose another folder: --cache FOLDER"
 
 
 @pytest.mark.usefixtures("small")
 def test_a_folder_that_is_not_there_is_one_line_and_a_hint(tmp_path):
-    with pytest.raises(RunError, match=r"nowhere does not take .*: No such file"):
-        drafted(THIRTY, tmp_path / "nowhere")
+    with pytest.raises(RunError, match=r"nowhere: No such file"):
+        built(THIRTY, tmp_path / "nowhere")

@@ -74,9 +74,9 @@ def test_a_task_comes_from_a_file_of_ones_own(tmp_path: Path) -> None:
         ("name = ", "is not TOML"),
         ("name = " + "[" * 10_000, "is not TOML"),
         ("max_length = 1" + "0" * 5_000, "is not TOML"),
-        ('name = "x"\nlabels = ["a", "b"]\ntemplat = "{mask}"', "unknown key `templat`"),
-        ('name = "x"\nlabels = "ab"', "`labels`"),
-        ('name = "x"', "`labels`"),
+        ('name = "x"\nlabels = ["a", "b"]\ntemplat = "{mask}"', "unknown entry `templat`"),
+        ('name = "x"\nlabels = "ab"', "odd.toml`: `labels` is 'ab': input should be a valid tuple"),
+        ('name = "x"', "odd.toml`: `labels`: field required"),
         ('name = "x"\nlabels = ["a", "b"]\nmax_length = 2', "max_length is 2"),
     ],
 )

@@ -181,9 +181,9 @@ def test_where_rows_are_changes_nothing_of_a_task(mine):
     ("hub", "problem"),
     [
         ("", "has no table `hub`"),
-        ("hub = 3\n", "`hub`: hub: "),
-        ('[hub]\ntexts = ["body"]\n', "`hub`: repository: field required"),
-        ("[hub]\nrepository = 'a/b'\ntexts = []\n", "`hub`: texts: "),
+        ("hub = 3\n", "`hub`: input should be"),
+        ('[hub]\ntexts = ["body"]\n', "`hub`: `repository`: field required"),
+        ("[hub]\nrepository = 'a/b'\ntexts = []\n", "`hub`: `texts` is "),
         ("[hub]\nrepository = 'a/b'\ntexts = ['x']\nspilt = 'test'\n", "unknown key `spilt`"),
         ("[hub]\nrepository = 'a/b'\ntexts = ['x', 'y']\n", "names 2 columns of texts"),
     ],

@@ -22,7 +22,7 @@ def test_a_line_comes_back_as_it_was(tmp_path):
 def test_what_could_not_be_read_again_is_not_written(tmp_path):
     path = tmp_path / "cells.jsonl"
     results.append(path, CELL)
-    with pytest.raises(RunError, match="cannot be kept: total"):
+    with pytest.raises(RunError, match="cannot be kept: `total"):
         results.append(path, replace(CELL, seed=21, total=-1))
     assert results.read(path) == [CELL]
 

@@ -326,7 +326,7 @@ def test_a_sweeps_report_is_read_and_a_strange_file_refused(tmp_path: Path) -> N
     path.write_text('{"space": {"alpha": [0.2]}, "best": {}, "trials": 3, "more": 1}', "utf-8")
     assert read_sweep(path) == Sweep({"alpha": [0.2]}, {}, 3)
     path.write_text('{"space": 7}', "utf-8")
-    with pytest.raises(DataError, match="space: "):
+    with pytest.raises(DataError, match="`space` is 7: "):
         read_sweep(path)
     with pytest.raises(DataError, match="cannot read"):
         read_sweep(tmp_path / "nowhere")

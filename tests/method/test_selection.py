@@ -130,7 +130,7 @@ def test_a_long_audit_says_the_same_in_the_order_of_the_pool(pick, n, random):
     order = random.sample(range(n), n)
     short = select(pick, seen)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(audit, "HELD", 7)
+        patched.setattr(audit, "MAX_LINES_IN_MEMORY", 7)
         patched.setattr(audit, "CHUNK", 4)
         long = pick(chunks_of(seen, order, [5]), LABELS, (), pool=n, number=1, seed=12)
     assert (long.easy, long.hard) == (short.easy, short.hard)
@@ -151,7 +151,7 @@ def test_shards_with_long_audits_merge_exactly(pick, sizes, held):
     parts = [[next(places) for _ in range(size)] for size in sizes]
     whole = select(pick, seen)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(audit, "HELD", held)
+        patched.setattr(audit, "MAX_LINES_IN_MEMORY", held)
         patched.setattr(audit, "CHUNK", 4)
         merged, *others = (
             pick.keep(
@@ -171,7 +171,7 @@ def test_shards_with_long_audits_merge_exactly(pick, sizes, held):
 
 
 def test_a_long_audit_takes_room_where_it_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(audit, "HELD", 7)
+    monkeypatch.setattr(audit, "MAX_LINES_IN_MEMORY", 7)
     asked = []
     make = audit.tempfile.TemporaryFile
     monkeypatch.setattr(

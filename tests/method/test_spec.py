@@ -224,5 +224,5 @@ def test_a_method_without_rounds_needs_no_student():
 def test_a_name_is_needed():
     plain = to_plain(METHOD)
     del plain["name"]
-    with pytest.raises(ConfigError, match="`name` is"):
+    with pytest.raises(ConfigError, match="`name`: field required"):
         from_plain(plain)

@@ -17,6 +17,7 @@ from transformers import AutoModelForMaskedLM
 from selftrain.data.rows import Example, examples
 from selftrain.data.task import Task, find
 from selftrain.errors import ConfigError, ModelError, SelftrainError
+from selftrain.model.architecture import Architecture
 from selftrain.model.backbone import Backbone
 from selftrain.model.batches import collate
 from selftrain.model.build import build, copy
@@ -30,12 +31,12 @@ TASK = find("sst2")
 ROWS = examples(["a great film", "the story was long and dull , but the acting was fine", "no"])
 
 
-def head(backbone: Backbone, **rest: Any) -> Classifier:
-    return build(TASK, backbone, Adapter(width=4), reader="head", **{"seed": 1, **rest})
+def head(backbone: Backbone, seed: int = 1, **options: Any) -> Classifier:
+    return build(TASK, backbone, Architecture(Adapter(width=4), **options), seed=seed)
 
 
-def prompt(backbone: Backbone, **rest: Any) -> Classifier:
-    return build(TASK, backbone, Adapter(width=4), reader="prompt", **{"seed": 1, **rest})
+def prompt(backbone: Backbone, seed: int = 1, **options: Any) -> Classifier:
+    return build(TASK, backbone, Architecture(Adapter(width=4), "prompt", **options), seed=seed)
 
 
 @pytest.mark.parametrize("family", RECIPES)
@@ -60,7 +61,7 @@ def test_a_prompt_says_what_the_whole_language_model_says_at_the_mask(
 def test_the_probabilities_of_a_classes_words_add(tiny_backbone: Backbones) -> None:
     many = TASK.changed({"words": {"negative": ["terrible", "dull"], "positive": ["great"]}})
     backbone = tiny_backbone("bert")
-    model = build(many, backbone, Full(), reader="prompt", seed=1)
+    model = build(many, backbone, Architecture(Full(), "prompt"), seed=1)
     batch = collate(model.encode(ROWS), model.pad)
     assert model.verbalizer is not None
     with torch.no_grad():
@@ -89,7 +90,7 @@ def test_the_pooled_vector_is_the_first_token_or_the_mean_of_the_real_ones(
 def test_a_pair_is_framed_as_its_tokenizer_frames_it(family: str, tiny_backbone: Backbones) -> None:
     backbone = tiny_backbone(family)
     task = replace(TASK, pair=True)
-    model = build(task, backbone, Adapter(width=4), reader="head", seed=1)
+    model = build(task, backbone, Architecture(Adapter(width=4)), seed=1)
     (row,) = model.encode([Example("x", "a great film", "no , it was terrible")])
     expected = backbone.tokenizer(
         "a great film", "no , it was terrible", return_token_type_ids=True
@@ -104,7 +105,7 @@ def test_a_pair_is_framed_as_its_tokenizer_frames_it(family: str, tiny_backbone:
 
 def test_the_second_segment_of_a_pair_is_seen(tiny_backbone: Backbones) -> None:
     model = build(
-        replace(TASK, pair=True), tiny_backbone("bert"), Adapter(width=4), reader="head", seed=1
+        replace(TASK, pair=True), tiny_backbone("bert"), Architecture(Adapter(width=4)), seed=1
     )
     (row,) = model.encode([Example("x", "great", "great")])
     with torch.no_grad():
@@ -118,7 +119,7 @@ def test_a_long_text_is_cut_to_length_and_the_loss_is_counted(
     reader: Any, tiny_backbone: Backbones
 ) -> None:
     task = replace(TASK, max_length=12)
-    model = build(task, tiny_backbone("bert"), PTuning(length=4), reader=reader, seed=1)
+    model = build(task, tiny_backbone("bert"), Architecture(PTuning(length=4), reader), seed=1)
     short, long = model.encode(examples(["great", "great " * 30]))
     assert (short.cut, len(long.ids)) == (0, 12 + 4)
     frame = 2 if reader == "head" else 2 + 4  # [CLS] and [SEP]; "it was [MASK] ."
@@ -127,7 +128,7 @@ def test_a_long_text_is_cut_to_length_and_the_loss_is_counted(
 
 def test_a_long_pair_loses_from_its_longer_text(tiny_backbone: Backbones) -> None:
     task = replace(TASK, pair=True, max_length=16)
-    model = build(task, tiny_backbone("bert"), Adapter(width=4), reader="head", seed=1)
+    model = build(task, tiny_backbone("bert"), Architecture(Adapter(width=4)), seed=1)
     (row,) = model.encode([Example("x", "great " * 30, "no film")])
     assert len(row.ids) == 16
     assert model.backbone.tokenizer.decode(row.ids[-4:]) == "[SEP] no film [SEP]"
@@ -182,7 +183,7 @@ def test_a_tuned_lm_head_moves_but_its_decoder_rows_stay(tiny_backbone: Backbone
 
 
 def test_full_tuning_under_a_prompt_keeps_the_decoder_tied(tiny_backbone: Backbones) -> None:
-    model = build(TASK, tiny_backbone("bert"), Full(), reader="prompt", seed=1)
+    model = build(TASK, tiny_backbone("bert"), Architecture(Full(), "prompt"), seed=1)
     assert model.verbalizer is not None
     words = model.encoder.get_submodule("embeddings.word_embeddings").weight
     assert model.verbalizer.mlm.weight is words
@@ -326,7 +327,7 @@ def test_a_pipe_in_the_place_of_tensors_is_not_waited_for(
 ) -> None:
     (saved / "model.safetensors").unlink()
     os.mkfifo(saved / "model.safetensors")
-    monkeypatch.setattr("selftrain.model.card.safe_open", lambda *_: pytest.fail("it was opened"))
+    monkeypatch.setattr("selftrain.model.saved.safe_open", lambda *_: pytest.fail("it was opened"))
     with pytest.raises(ModelError, match="cannot be read"):
         load_model(saved, tiny_backbone("bert"))
 
@@ -352,7 +353,7 @@ def test_a_model_whose_numbers_are_none_is_refused(
 
 def test_a_prompt_without_words_or_template_is_an_error(tiny_backbone: Backbones) -> None:
     with pytest.raises(ConfigError, match="no template"):
-        build(Task("t", ("a", "b")), tiny_backbone("bert"), Full(), reader="prompt", seed=1)
+        build(Task("t", ("a", "b")), tiny_backbone("bert"), Architecture(Full(), "prompt"), seed=1)
 
 
 def test_a_template_that_leaves_no_room_is_found_when_the_model_is_built(
@@ -360,4 +361,4 @@ def test_a_template_that_leaves_no_room_is_found_when_the_model_is_built(
 ) -> None:
     task = replace(TASK, template="{text} " + "it was " * 5 + "{mask} .", max_length=12)
     with pytest.raises(ConfigError, match="the template alone is 12 tokens"):
-        build(task, tiny_backbone("bert"), Full(), reader="prompt", seed=1)
+        build(task, tiny_backbone("bert"), Architecture(Full(), "prompt"), seed=1)

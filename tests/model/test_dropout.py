@@ -1,4 +1,4 @@
-"""The cheaper dropout: torch's in all but its draws."""
+"""The cheaper dropout: the same as torch's except for the random numbers it draws."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from selftrain.model.backbone import Backbone
-from selftrain.model.fast import dropout
-from selftrain.model.fast.dropout import Dropout, attend, drop, keep, make_cheap
+from selftrain.model.fast import attention, dropout
+from selftrain.model.fast.dropout import Dropout, attend, drop, keep
 from selftrain.model.surgery import dropout_rates, set_dropout, twin
 from tiny import RECIPES
 
@@ -20,11 +20,11 @@ from tiny import RECIPES
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.5, 0.9])
 def test_elements_stay_at_the_rate_and_independently(rate: float) -> None:
     torch.manual_seed(0)
-    kept = keep(torch.Size((1001, 999)), rate).float()
-    sigma = (rate * (1 - rate) / kept.numel()) ** 0.5
-    assert abs(float(kept.mean()) - (1 - rate)) < 5 * sigma + 1 / dropout.STEPS
+    mask = keep(torch.Size((1001, 999)), rate).float()
+    sigma = (rate * (1 - rate) / mask.numel()) ** 0.5
+    assert abs(float(mask.mean()) - (1 - rate)) < 5 * sigma + 1 / dropout.STEPS
     # Four elements share one random number: no lag of a few may be correlated.
-    flat = kept.flatten() - kept.mean()
+    flat = mask.flatten() - mask.mean()
     for lag in (1, 2, 3, 4, 8):
         shared = float((flat[lag:] * flat[:-lag]).mean())
         assert abs(shared) < 6 * max(rate * (1 - rate), 1e-9) / flat.numel() ** 0.5
@@ -95,15 +95,16 @@ def test_a_query_that_sees_no_key_spreads_no_nan() -> None:
 
 
 @pytest.mark.parametrize("family", RECIPES)
-def test_an_encoder_answers_as_before_and_wavers_as_much(
+def test_an_encoder_answers_as_before_and_its_passes_vary_as_much(
     family: str, tiny_backbone: Callable[[str], Backbone]
 ) -> None:
-    """The spread of its passes, over all rows and positions, is that of torch's own dropout."""
+    """The spread of its passes, over all rows and positions, equals that of torch's dropout."""
     backbone = tiny_backbone(family)
     plain = twin(backbone.encoder)
     set_dropout(plain, 0.1)
     cheap = twin(plain)
-    make_cheap(cheap)
+    dropout.install(cheap)
+    attention.install(cheap)
     assert dropout_rates(cheap) == dropout_rates(plain)
     ids = torch.arange(5, 29).view(2, 12)
     mask = torch.ones_like(ids)

@@ -1,4 +1,4 @@
-"""The last layer for one position: what the whole layer says there, and nothing besides."""
+"""The last layer for one position: the same answers and gradients as from the whole layer."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ from torch.nn import functional as F
 from by_hand import FILMS as TASK
 from selftrain.data.rows import examples
 from selftrain.method.scores import certainty
+from selftrain.model import fast
+from selftrain.model.architecture import Architecture
 from selftrain.model.backbone import Backbone
 from selftrain.model.batches import Batch, collate
-from selftrain.model.build import build, narrowed
-from selftrain.model.classifier import Classifier
+from selftrain.model.build import build, with_dropout_in
+from selftrain.model.classifier import Classifier, states_at
 from selftrain.model.families import FAMILIES
-from selftrain.model.fast import one_position as onerow
+from selftrain.model.fast import one_position
 from selftrain.model.pel import IA3, Adapter, BitFit, Full, LoRA, Prefix, PTuning, Tuning
 from selftrain.model.surgery import twin
 from selftrain.training.annotate import annotate
@@ -58,7 +60,7 @@ Make = Callable[[str], Backbone]
 
 def model_of(backbone: Backbone, tuning: Tuning, reader: Any = "prompt") -> Classifier:
     """As after training: a tuning that starts as the identity would hide a mistake."""
-    model = build(TASK, backbone, tuning, reader=reader, seed=1)
+    model = build(TASK, backbone, Architecture(tuning, reader), seed=1)
     torch.manual_seed(7)
     for parameter in model.trainable().values():
         parameter.data += 0.1 * torch.randn_like(parameter)
@@ -112,7 +114,7 @@ def rows_seen(model: Classifier, batch: Batch) -> list[int]:
 
 
 def test_the_families_that_can_are_those_with_keys_and_values_of_their_own() -> None:
-    assert [name for name, family in FAMILIES.items() if family.one_row] == ACTS
+    assert [name for name, family in FAMILIES.items() if family.plain_qkv] == ACTS
 
 
 @pytest.mark.parametrize("name", TUNINGS)
@@ -163,11 +165,11 @@ def test_the_last_feed_forward_sees_one_row_of_each_example(
 @pytest.mark.parametrize("layers", [1, 2, "half"])
 @pytest.mark.parametrize("tuning", [Adapter(width=4), Prefix(length=3), LoRA(rank=2), PTuning(3)])
 @pytest.mark.parametrize("family", ACTS)
-def test_a_narrowed_model_reads_one_row_too(
+def test_a_model_with_dropout_in_some_layers_reads_one_row_too(
     family: str, tuning: Tuning, layers: Any, tiny_backbone: Make
 ) -> None:
     model = model_of(tiny_backbone(family), tuning)
-    narrow = narrowed(model, layers)
+    narrow = with_dropout_in(model, layers)
     batch = padded(model)
     assert rows_seen(narrow, batch)[-1] == len(ROWS)
     with torch.no_grad():
@@ -180,16 +182,16 @@ def test_a_narrowed_model_reads_one_row_too(
 def test_dropout_passes_still_differ(
     family: str, tuning: Tuning, layers: Any, tiny_backbone: Make
 ) -> None:
-    model = narrowed(model_of(tiny_backbone(family), tuning), layers)
+    model = with_dropout_in(model_of(tiny_backbone(family), tuning), layers)
     ((_, votes),) = annotate(model, ROWS, 8, seed=3, on=MACHINE)
     assert (certainty(votes) < 1).all()
 
 
 @pytest.mark.parametrize("tuning", [Adapter(width=4), Prefix(length=3)])
-def test_passes_waver_as_much_as_those_of_the_whole_layer(
+def test_passes_vary_as_much_as_those_of_the_whole_layer(
     tuning: Tuning, tiny_backbone: Make
 ) -> None:
-    model = narrowed(model_of(tiny_backbone("bert"), tuning), "last")
+    model = with_dropout_in(model_of(tiny_backbone("bert"), tuning), "last")
     batch = padded(model)
     model.train()
     torch.manual_seed(5)
@@ -201,7 +203,7 @@ def test_passes_waver_as_much_as_those_of_the_whole_layer(
     assert ((one.mean(0) - every.mean(0)).abs() < 5 * sigma).all()
 
 
-def test_what_stands_elsewhere_is_heard_through_keys_and_values(tiny_backbone: Make) -> None:
+def test_other_positions_act_through_keys_and_values(tiny_backbone: Make) -> None:
     """Both with a gradient and in the answer; padding has neither."""
     model = model_of(tiny_backbone("bert"), Adapter(width=4, layers="last"), "head")
     batch = padded(model)
@@ -210,11 +212,11 @@ def test_what_stands_elsewhere_is_heard_through_keys_and_values(tiny_backbone: M
     state.requires_grad_()
     F.cross_entropy(model.upper(batch, state).logits, GOLD).backward()
     assert state.grad is not None
-    heard = state.grad.abs().sum(2) > 0  # [B, L]
-    assert torch.equal(heard, batch.attention.bool())
+    used = state.grad.abs().sum(2) > 0  # [B, L]
+    assert torch.equal(used, batch.attention.bool())
 
 
-def test_a_mean_of_all_positions_keeps_the_whole_layer(tiny_backbone: Make) -> None:
+def test_a_mean_of_all_positions_computes_the_whole_layer(tiny_backbone: Make) -> None:
     backbone = replace(tiny_backbone("bert"), pooling="mean")
     model = model_of(backbone, Adapter(width=4), "head")
     batch = padded(model)
@@ -222,26 +224,26 @@ def test_a_mean_of_all_positions_keeps_the_whole_layer(tiny_backbone: Make) -> N
     assert rows_seen(model_of(backbone, Adapter(width=4)), batch)[-1] == len(ROWS)
 
 
-def test_attention_that_is_not_ours_keeps_the_whole_layer(tiny_backbone: Make) -> None:
-    """It would not look at the keys and values it is handed."""
+def test_attention_of_another_kind_computes_the_whole_layer(tiny_backbone: Make) -> None:
+    """It would ignore the keys and values in ``seen``."""
     encoder = twin(tiny_backbone("bert").encoder)
     encoder.config._attn_implementation = "eager"
     model = model_of(replace(tiny_backbone("bert"), encoder=encoder), Adapter(width=4))
     batch = padded(model)
     assert rows_seen(model, batch) == [batch.ids.numel()] * 3
-    assert not onerow.acts(model.encoder, model.backbone.family)
+    assert model.states_at is states_at
     with torch.no_grad():
         torch.testing.assert_close(model(batch).logits, whole(model, batch)[0])
 
 
-def test_an_encoder_that_was_not_installed_is_found_out(tiny_backbone: Make) -> None:
+def test_an_encoder_without_the_hook_is_an_error(tiny_backbone: Make) -> None:
     model = model_of(tiny_backbone("bert"), Adapter(width=4))
     batch = padded(model)
     bare = twin(model.encoder)
     for layer in bare.get_submodule("encoder.layer").children():
         layer._forward_pre_hooks.clear()
-    with pytest.raises(AssertionError, match="not installed"):
-        onerow.states_at(bare, model.backbone.family, batch.inputs(), batch.mask_at)
+    with pytest.raises(AssertionError, match="was not called for this encoder"):
+        one_position.states_at(bare, batch.inputs(), batch.mask_at)
 
 
 def test_a_copy_answers_the_same_and_a_broken_pass_leaves_nothing(tiny_backbone: Make) -> None:
@@ -264,7 +266,7 @@ def test_a_copy_answers_the_same_and_a_broken_pass_leaves_nothing(tiny_backbone:
         torch.testing.assert_close(whole(model, batch)[0], expected, atol=1e-5, rtol=0)
 
 
-def test_no_tensor_of_a_pass_is_kept(tiny_backbone: Make) -> None:
+def test_no_tensor_of_a_pass_stays_in_memory(tiny_backbone: Make) -> None:
     model = model_of(tiny_backbone("bert"), Prefix(length=3))
     born: list[weakref.ref[Tensor]] = []
     family = model.backbone.family
@@ -281,9 +283,9 @@ def test_no_tensor_of_a_pass_is_kept(tiny_backbone: Make) -> None:
 @pytest.mark.parametrize("name", TUNINGS)
 def test_names_in_a_saved_model_stay_as_they_were(name: str, tiny_backbone: Make) -> None:
     backbone = tiny_backbone("bert")
-    names = list(build(TASK, backbone, TUNINGS[name], reader="prompt", seed=1).state_dict())
+    names = list(build(TASK, backbone, Architecture(TUNINGS[name], "prompt"), seed=1).state_dict())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(onerow, "acts", lambda *_: False)
+        patch.setattr(fast, "install", lambda _: None)
         assert names == list(
-            build(TASK, backbone, TUNINGS[name], reader="prompt", seed=1).state_dict()
+            build(TASK, backbone, Architecture(TUNINGS[name], "prompt"), seed=1).state_dict()
         )

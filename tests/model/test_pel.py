@@ -1,4 +1,4 @@
-"""Every tuning, read by head and by prompt, on every family: one build, all promises."""
+"""Every tuning, read by head and by prompt, on every family: all promises on each model."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 import torch
 from pydantic import TypeAdapter, ValidationError
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 from transformers import AutoModelForMaskedLM, RobertaConfig
 
 from by_hand import FILMS as TASK
 from selftrain.data.rows import Example, examples
 from selftrain.errors import ConfigError
+from selftrain.model.architecture import Architecture
 from selftrain.model.backbone import FAMILIES, Backbone
 from selftrain.model.batches import Batch, collate
 from selftrain.model.build import build
@@ -27,21 +28,26 @@ from selftrain.model.classifier import Classifier
 from selftrain.model.heads import Output
 from selftrain.model.mlm import pretrained_head
 from selftrain.model.pel import IA3, Adapter, AnyTuning, BitFit, Full, LoRA, Prefix, PTuning, Tuning
-from selftrain.model.pel.prefix import KeysValues
-from selftrain.model.pel.slots import Slotted
 from selftrain.model.prompt import word_ids
 from selftrain.model.surgery import dropout_rates
 from tiny import RECIPES
 
 ROWS = examples(["a great film", "the story was long and dull , but the acting was fine", "no"])
+
+
 MORE = examples(["a terrible film with a good story and a great day of news , but it is no film"])
+
+
 TEXTS = (*ROWS, *MORE)
+
+
 PAIRS = (
     Example("1", "a great film", "no , it was terrible"),
     Example("2", "no", "the story was long and dull , but the acting was fine"),
     Example("3", "the acting was fine", "yes"),
     Example("4", "a terrible film with a good story", "it is a great day of news , but no film"),
 )
+
 
 TUNINGS: dict[str, tuple[Tuning, str]] = {  # and what every tensor it adds has in its name
     "full": (Full(), ""),
@@ -60,11 +66,17 @@ TUNINGS: dict[str, tuple[Tuning, str]] = {  # and what every tensor it adds has 
     "ia3-half": (IA3(layers="half"), ".ia3_"),
     "bitfit-half": (BitFit(layers="half"), "bias"),
 }
+
+
 REFUSED = {
     ("modernbert", "bitfit"): "no biases",
     ("albert", "-half"): "same weights in every layer",
 }
+
+
 STARTS_ELSEWHERE = ("prefix", "ptuning")
+
+
 """Learned keys, values and vectors take attention from the first step on: with no neutral value
 to start from, these alone do not begin as the plain model."""
 
@@ -84,9 +96,9 @@ def test_a_tuning_keeps_every_promise(
     for (other, part), problem in REFUSED.items():
         if family == other and part in name:
             with pytest.raises(ConfigError, match=problem):
-                build(TASK, backbone, tuning, reader=reader, seed=1)
+                build(TASK, backbone, Architecture(tuning, reader), seed=1)
             return
-    model = build(TASK, backbone, tuning, reader=reader, seed=1)
+    model = build(TASK, backbone, Architecture(tuning, reader), seed=1)
     if not name.startswith(STARTS_ELSEWHERE):
         starts_as_the_plain_model(model)
     only_what_is_tuned_moves(model, mark)
@@ -103,7 +115,7 @@ def test_a_tuning_keeps_its_promises_where_the_mean_is_pooled(
     task = replace(TASK, template=None, pair=rows is PAIRS)
     tuning, mark = TUNINGS[name]
     mean = replace(tiny_backbone("bert"), pooling="mean")
-    model = build(task, mean, tuning, reader="head", seed=1)
+    model = build(task, mean, Architecture(tuning), seed=1)
     if not name.startswith(STARTS_ELSEWHERE):
         starts_as_the_plain_model(model, rows)
     only_what_is_tuned_moves(model, mark, rows[:3])
@@ -115,7 +127,7 @@ def starts_as_the_plain_model(model: Classifier, rows: Sequence[Example] = ROWS)
     with torch.no_grad():
         found, expected = model(batch), plain_answer(model, batch)
     exact = model.card.reader == "prompt" or model.backbone.pooling == "cls"
-    if model.backbone.family.one_row or not exact:  # other shapes or order, other last bits
+    if model.backbone.family.plain_qkv or not exact:  # other shapes or order, other last bits
         torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
     else:
         assert torch.equal(found.features, expected.features)
@@ -217,7 +229,7 @@ def test_tunable_counts_for_roberta_large_are_those_of_the_paper(
     large: Backbone, tuning: Tuning, reader: Any, rest: Any, count: int
 ) -> None:
     with torch.device("meta"):
-        model = build(TASK, large, tuning, reader=reader, seed=1, **rest)
+        model = build(TASK, large, Architecture(tuning, reader, **rest), seed=1)
     assert sum(p.numel() for p in model.trainable().values()) == count
 
 
@@ -230,7 +242,7 @@ def test_layers_counts_from_the_top(
 ) -> None:
     if (family, tuning) == ("modernbert", BitFit(layers=1)):
         return
-    model = build(TASK, tiny_backbone(family), tuning, reader="head", seed=1)
+    model = build(TASK, tiny_backbone(family), Architecture(tuning), seed=1)
     assert model.trunk is not None
     layers = model.backbone.family.layers
     whole = model.backbone.encoder.get_submodule(f"{layers}.2")
@@ -246,14 +258,14 @@ def test_layers_counts_from_the_top(
 
 def test_more_layers_than_there_are_is_an_error(tiny_backbone: Callable[[str], Backbone]) -> None:
     with pytest.raises(ConfigError, match="layers is 4; expected at most the encoder's 3"):
-        build(TASK, tiny_backbone("bert"), Adapter(layers=4), reader="head", seed=1)
+        build(TASK, tiny_backbone("bert"), Architecture(Adapter(layers=4)), seed=1)
 
 
 def test_layers_means_nothing_where_all_share_their_weights(
     tiny_backbone: Callable[[str], Backbone],
 ) -> None:
     with pytest.raises(ConfigError, match="same weights in every layer"):
-        build(TASK, tiny_backbone("albert"), Adapter(layers=1), reader="head", seed=1)
+        build(TASK, tiny_backbone("albert"), Architecture(Adapter(layers=1)), seed=1)
 
 
 @pytest.mark.parametrize(
@@ -289,111 +301,12 @@ def test_a_tuning_is_read_without_importing_torch() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def context_of(model: Classifier) -> Tensor:
-    """What the top layer's attention says before its output Linear: [B, L, heads, d]."""
-    seen: list[Tensor] = []
-    family = model.backbone.family
-    top = list(model.encoder.get_submodule(family.layers).children())[-1]
-    seam = family.attention_out
-    if isinstance(top.get_submodule(family.attention), Slotted):
-        seam = seam.replace("attn.", "attn.attention.")
-    linear = top.get_submodule(seam)
-    hook = linear.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
-    batch = collate(model.encode(ROWS[1:2]), model.pad)
-    with torch.no_grad():
-        model.encoder(**batch.inputs(model.lower(batch)))
-    hook.remove()
-    return seen[0][:, : batch.ids.shape[1]].unflatten(2, (4, 8))
-
-
-@pytest.mark.parametrize("family", [name for name in RECIPES if name != "albert"])
-def test_an_empty_prefix_only_takes_a_share_of_the_attention(
-    family: str, tiny_backbone: Callable[[str], Backbone]
-) -> None:
-    """Zero keys and values leave every head's answer in its direction: no position has shifted,
-    no padding or empty state has leaked in."""
-    backbone = tiny_backbone(family)
-    plain = build(TASK, backbone, Full(), reader="head", seed=1)
-    model = build(TASK, backbone, Prefix(length=5, layers=1), reader="head", seed=1)
-    for name, parameter in model.trainable().items():
-        if "prefix" in name:
-            nn.init.zeros_(parameter)
-    share = context_of(model) / context_of(plain)  # [1, L, heads, d]
-    torch.testing.assert_close(share, share[..., :1].expand_as(share), atol=1e-3, rtol=1e-3)
-    assert 0 < share.min() < share.max() < 1
-
-
-@pytest.mark.parametrize("family", ["bert", "roberta", "xlm-roberta", "electra", "distilbert"])
-def test_a_prefix_of_the_rows_own_keys_and_values_changes_nothing(
-    family: str, tiny_backbone: Callable[[str], Backbone]
-) -> None:
-    """Attention over every key twice is attention over every key once."""
-    backbone = tiny_backbone(family)
-    plain = build(TASK, backbone, Full(), reader="head", seed=1)
-    batch = collate(plain.encode(ROWS[1:2]), plain.pad)
-    seams = [
-        f"{backbone.family.layers}.2.{at}" for at in (backbone.family.key, backbone.family.value)
-    ]
-    seen: dict[str, Tensor] = {}
-    for seam in seams:
-        plain.encoder.get_submodule(seam).register_forward_hook(
-            lambda _, __, output, seam=seam: seen.update({seam: output[0]})
-        )
-    with torch.no_grad():
-        expected = plain.encoder(**batch.inputs()).last_hidden_state[:, 0]
-        model = build(
-            TASK, backbone, Prefix(length=batch.ids.shape[1], layers=1), reader="head", seed=1
-        )
-        (vectors,) = [p for name, p in model.trainable().items() if "prefix" in name]
-        vectors.copy_(torch.stack([seen[seam] for seam in seams]).unsqueeze(0))
-        torch.testing.assert_close(model(batch).features, expected, atol=1e-5, rtol=1e-4)
-
-
-def test_every_depth_of_shared_layers_has_its_own_prefix(
-    tiny_backbone: Callable[[str], Backbone],
-) -> None:
-    model = build(TASK, tiny_backbone("albert"), Prefix(length=4), reader="head", seed=1)
-    layer = model.encoder.get_submodule(f"{model.backbone.family.layers}.0")
-    depths: list[Tensor] = []
-    layer.register_forward_hook(lambda _, __, output: depths.append(output))
-    (vectors,) = [p for name, p in model.trainable().items() if "prefix" in name]
-    assert vectors.shape == (3, 2, 4, 32)
-    batch = collate(model.encode(ROWS[:1]), model.pad)
-    with torch.no_grad():
-        model(batch)
-        vectors[1] += 1.0
-        model(batch)
-    first, second = depths[:3], depths[3:]
-    assert torch.equal(first[0], second[0])
-    assert not torch.allclose(first[1], second[1])
-
-
-def test_a_broken_pass_does_not_shift_the_depths_of_the_next(
-    tiny_backbone: Callable[[str], Backbone],
-) -> None:
-    model = build(TASK, tiny_backbone("albert"), Prefix(length=4), reader="head", seed=1)
-    expected = model.probabilities(ROWS)
-    for module in model.modules():
-        if isinstance(module, KeysValues):
-            module.call = 1
-    assert torch.equal(model.probabilities(ROWS), expected)
-
-
-def test_a_reparameterised_prefix_has_one_network_for_all_layers(
-    tiny_backbone: Callable[[str], Backbone],
-) -> None:
-    model = build(TASK, tiny_backbone("bert"), Prefix(encoder="mlp"), reader="prompt", seed=1)
-    shared = {id(m.shared) for m in model.modules() if isinstance(m, KeysValues)}
-    assert len(shared) == 1
-    assert sum("shared.vectors" in name for name in model.trainable()) == 1
-
-
 def test_learned_vectors_stand_behind_the_first_token_and_are_not_pooled(
     tiny_backbone: Callable[[str], Backbone],
 ) -> None:
     backbone = replace(tiny_backbone("bert"), pooling="mean")
-    model = build(TASK, backbone, PTuning(length=3), reader="head", seed=1)
-    plain = build(TASK, backbone, Full(), reader="head", seed=1)
+    model = build(TASK, backbone, Architecture(PTuning(length=3)), seed=1)
+    plain = build(TASK, backbone, Architecture(Full()), seed=1)
     (row,), (bare,) = model.encode(ROWS[:1]), plain.encode(ROWS[:1])
     assert row.ids == (bare.ids[0],) * 4 + bare.ids[1:]
     batch = collate([row], model.pad)
@@ -409,14 +322,14 @@ def test_vectors_that_leave_no_room_for_a_text_are_an_error(
     tiny_backbone: Callable[[str], Backbone],
 ) -> None:
     with pytest.raises(ConfigError, match="room for a text"):
-        build(TASK, tiny_backbone("bert"), PTuning(length=60), reader="head", seed=1)
+        build(TASK, tiny_backbone("bert"), Architecture(PTuning(length=60)), seed=1)
 
 
 @pytest.mark.parametrize("family", RECIPES)
 def test_dropout_acts_in_the_frozen_part_and_only_in_training(
     family: str, tiny_backbone: Callable[[str], Backbone]
 ) -> None:
-    model = build(TASK, tiny_backbone(family), Adapter(width=4), reader="prompt", seed=1)
+    model = build(TASK, tiny_backbone(family), Architecture(Adapter(width=4), "prompt"), seed=1)
     batch = collate(model.encode(ROWS), model.pad)
     with torch.no_grad():
         assert torch.equal(model(batch).logits, model(batch).logits)
@@ -429,13 +342,13 @@ def test_a_backbone_without_dropout_gets_some_and_says_so(
 ) -> None:
     for family, added in {"albert": 0.1, "modernbert": 0.1, "bert": None}.items():
         backbone = tiny_backbone(family)
-        model = build(TASK, backbone, Adapter(width=4), reader="head", seed=1)
+        model = build(TASK, backbone, Architecture(Adapter(width=4)), seed=1)
         assert model.dropout_added == added
         assert set(dropout_rates(model.encoder)) == {0.1}
         assert set(dropout_rates(backbone.encoder)) == ({0.1} if added is None else {0.0})
 
 
 def test_the_rate_of_dropout_can_be_set(tiny_backbone: Callable[[str], Backbone]) -> None:
-    model = build(TASK, tiny_backbone("bert"), Adapter(), reader="head", dropout=0.3, seed=1)
+    model = build(TASK, tiny_backbone("bert"), Architecture(Adapter(), dropout=0.3), seed=1)
     assert set(dropout_rates(model)) == {0.3}
     assert model.dropout_added is None

@@ -1,14 +1,12 @@
-"""The remembered trunk: the same answers, the same bits on resume, and no room for surprises."""
+"""The remembered trunk: the same answers, the same bits on resume, and limits that hold."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
-import re
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,58 +15,23 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-import by_hand
 from by_hand import FILMS as TASK
-from selftrain.data.rows import Example, examples
+from cut_models import TEXTS, cut_model, planned, train_a_little
+from selftrain.data.rows import Example
 from selftrain.data.task import Task
-from selftrain.errors import ConfigError, ModelError, RunError
-from selftrain.method.scores import certainty
-from selftrain.method.spec import Tune
+from selftrain.errors import ModelError, RunError
 from selftrain.model import build as build_room
+from selftrain.model.architecture import Architecture
 from selftrain.model.backbone import Backbone, load
 from selftrain.model.batches import Row, collate
-from selftrain.model.build import build, narrowed
-from selftrain.model.classifier import Classifier
+from selftrain.model.build import build
 from selftrain.model.fast import trunk
 from selftrain.model.fast.trunk import Memory, memory_of
-from selftrain.model.pel import Adapter, BitFit, Full, LoRA, Prefix, PTuning, Tuning
-from selftrain.model.surgery import dropout_rates
-from selftrain.training.annotate import annotate
-from selftrain.training.loop import Round, self_train
-from selftrain.training.machine import Machine
+from selftrain.model.pel import Adapter, BitFit, LoRA, Prefix, Tuning
 from small_disk import small_disk
-from small_run import MACHINE
 from tiny import RECIPES
 
 CUT = [family for family in RECIPES if family != "albert"]
-LONG = "a great film the story was long and dull but fine no good day of news terrible"
-TEXTS = examples([LONG[i : i + 4 + 7 * (i % 9)].strip() for i in range(12)])
-
-
-@pytest.fixture
-def backbone(tiny_folder: Callable[[str], Path]) -> Backbone:
-    """A backbone of one test alone: its memories are nobody else's."""
-    return load(tiny_folder("bert"))
-
-
-def cut_model(backbone: Backbone, tuning: Tuning = Adapter(width=4, layers=1)) -> Classifier:
-    model = build(TASK, backbone, tuning, reader="head", seed=1)
-    moved(model)
-    return model
-
-
-def moved(model: Classifier) -> None:
-    """As after training: a tuning that starts as the identity would hide a mistake."""
-    torch.manual_seed(7)
-    for p in model.trainable().values():
-        p.data += 0.1 * torch.randn_like(p)
-
-
-def planned(model: Classifier, rows: Sequence[Example], **how: Any) -> int:
-    assert model.trunk is not None
-    assert model.trunk.memory is not None
-    options = {"limit": 10**9, **how}
-    return model.trunk.memory.plan(model.encode(rows), model.backbone.width, **options)
 
 
 @pytest.mark.parametrize("reader", ["head", "prompt"])
@@ -77,9 +40,9 @@ def test_answers_from_memory_are_those_without(
     family: str, reader: Any, tiny_folder: Callable[[str], Path]
 ) -> None:
     model = build(
-        TASK, load(tiny_folder(family)), Adapter(width=4, layers=2), reader=reader, seed=1
+        TASK, load(tiny_folder(family)), Architecture(Adapter(width=4, layers=2), reader), seed=1
     )
-    moved(model)
+    train_a_little(model)
     expected = model.probabilities(TEXTS)
     assert planned(model, TEXTS[:8])  # four are not planned for
     for _ in range(2):  # when they are first computed, and when they are looked up
@@ -99,19 +62,21 @@ def test_a_cut_encoder_answers_as_the_whole_one_does(
     """Learned keys and values that stand at placeholders too (deberta, mpnet): they are those of
     a layer, and below the cut there are none."""
     model = cut_model(tiny_backbone(family), tuning)
-    monkeypatch.setattr(build_room, "_cut", lambda _card, _backbone, encoder: (None, encoder))
-    whole = build(TASK, tiny_backbone(family), tuning, reader="head", seed=1)
+    monkeypatch.setattr(
+        build_room, "_split_off_trunk", lambda _card, _backbone, encoder: (None, encoder)
+    )
+    whole = build(TASK, tiny_backbone(family), Architecture(tuning), seed=1)
     assert model.trunk is not None
     assert whole.trunk is None
-    for mine, other in zip(model.trainable().values(), whole.trainable().values(), strict=True):
-        other.data.copy_(mine)
+    for tensor, other in zip(model.trainable().values(), whole.trainable().values(), strict=True):
+        other.data.copy_(tensor)
     expected = whole.read(TEXTS)
     torch.testing.assert_close(model.read(TEXTS), expected, atol=1e-5, rtol=0)
 
 
-def test_pairs_with_segments_are_told_apart(backbone: Backbone) -> None:
+def test_pairs_with_other_segments_have_other_states(backbone: Backbone) -> None:
     task = Task("pairs", ("no", "yes"), pair=True, max_length=32)
-    model = build(task, backbone, Adapter(width=4, layers=1), reader="head", seed=1)
+    model = build(task, backbone, Architecture(Adapter(width=4, layers=1)), seed=1)
     pairs = [Example("1", "a great film", "no"), Example("2", "a great", "film no")]
     expected = model.probabilities(pairs)
     planned(model, pairs)
@@ -181,7 +146,7 @@ def test_every_row_is_encoded_once(backbone: Backbone) -> None:
     assert sum(tokens) == sum(len(row.ids) for row in model.encode(TEXTS))
 
 
-def test_the_limit_is_kept_and_the_rest_still_answered(backbone: Backbone) -> None:
+def test_the_limit_holds_and_the_other_rows_are_still_answered(backbone: Backbone) -> None:
     model = cut_model(backbone)
     lengths = [len(row.ids) for row in model.encode(TEXTS)]
     one = backbone.width * 4
@@ -206,8 +171,8 @@ def test_rows_without_a_place_are_all_that_is_encoded_again(backbone: Backbone) 
     )
     found = model.lower(batch)
     assert rows == [4]
-    there = batch.attention.bool()
-    torch.testing.assert_close(found[there], expected[there], atol=1e-5, rtol=0)
+    real = batch.attention.bool()
+    torch.testing.assert_close(found[real], expected[real], atol=1e-5, rtol=0)
 
 
 def test_a_state_too_large_for_16_bits_is_an_error(backbone: Backbone) -> None:
@@ -226,7 +191,7 @@ def scaled(out: Any, factor: float) -> Any:
 
 
 def test_rows_that_come_twice_count_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trunk, "MOST_ROWS", 2)
+    monkeypatch.setattr(trunk, "MAX_ROWS", 2)
     rows = [Row((1, 2, 3)), Row((4,)), Row((1, 2, 3)), Row((4,))]
     memory = Memory()
     memory.plan(rows, 8, limit=10**6)
@@ -256,7 +221,7 @@ def test_a_full_disk_is_an_error_before_anything_is_computed(
 
 
 def plan_on_a_small_disk(place: Path) -> None:
-    """In a process of its own: exits 0 only where a truly full disk is told in words."""
+    """In a process of its own: exits 0 only if a really full disk raises our error."""
     small_disk(place)()
     try:
         Memory().plan([Row(tuple(range(1000)))], 1000, limit=10**9, folder=place)
@@ -288,139 +253,3 @@ def test_without_fallocate_the_space_is_written(
     rows = [Row((1, 2, 3)), Row((4,))]
     assert Memory().plan(rows, 100_000, limit=10**9) == 1_600_000
     assert (tmp_path / "file").stat().st_size == 1_600_000
-
-
-# ── passes that differ in the upper layers only ──
-
-
-@pytest.mark.parametrize(
-    "tuning",
-    [Full(), Adapter(width=4), Adapter(width=4, layers=2), PTuning(length=3), Prefix(length=3)],
-)
-def test_a_narrowed_model_says_the_same_and_wavers_above_alone(
-    tuning: Tuning, backbone: Backbone
-) -> None:
-    model = cut_model(backbone, tuning)
-    narrow = narrowed(model, 1)
-    batch = collate(model.encode(TEXTS), model.pad)
-    with torch.no_grad():
-        assert torch.equal(narrow(batch).logits, model(batch).logits)
-        narrow.train()
-        assert torch.equal(narrow.lower(batch), narrow.lower(batch))
-        assert not torch.equal(narrow(batch).logits, narrow(batch).logits)
-    shared = {p.data_ptr() for p in model.parameters()}
-    assert {p.data_ptr() for p in narrow.parameters()} <= shared
-
-
-def test_all_layers_narrow_to_the_model_itself(
-    backbone: Backbone, tiny_backbone: Callable[[str], Backbone]
-) -> None:
-    model = cut_model(backbone)
-    assert narrowed(model, None) is model
-    assert narrowed(model, 1) is model
-    assert narrowed(model, "half") is model
-    assert narrowed(model, "last") is model
-    shared = build(TASK, tiny_backbone("albert"), Full(), reader="head", seed=1)
-    assert narrowed(shared, "half") is shared
-    with pytest.raises(ConfigError, match="the same weights in every layer"):
-        narrowed(shared, 1)
-
-
-def test_narrow_passes_tell_certainty_and_leave_the_teacher_alone(backbone: Backbone) -> None:
-    teacher = cut_model(backbone, Full())
-    assert any(dropout_rates(teacher))
-    before = teacher.probabilities(TEXTS)
-    ((_, wide),) = annotate(teacher, TEXTS, 8, seed=3, on=MACHINE)
-    ((_, narrow),) = annotate(narrowed(teacher, 1), TEXTS, 8, seed=3, on=MACHINE)
-    torch.testing.assert_close(narrow.plain, wide.plain, atol=1e-6, rtol=0)
-    assert (certainty(narrow) < 1).all()
-    assert certainty(narrow).mean() > certainty(wide).mean()
-    assert torch.equal(teacher.probabilities(TEXTS), before)
-    assert not teacher.training
-
-
-# ── in a run ──
-
-
-def rounds_of(
-    backbone: Backbone,
-    on: Machine = by_hand.MACHINE,
-    done: Sequence[Round] = (),
-    teacher: Tune = by_hand.METHOD.teacher,
-    **student: Any,
-) -> Generator[Round]:
-    how = replace(by_hand.STUDENT, tuning=Adapter(width=4, layers=1), **student)
-    method = replace(by_hand.METHOD, teacher=teacher, student=(how,), rounds=2)
-    yield from self_train(
-        by_hand.TASK, by_hand.SPLIT, method, backbone=backbone, seed=3, on=on, done=done
-    )
-
-
-def run(backbone: Backbone, on: Machine = by_hand.MACHINE, **student: Any) -> list[Round]:
-    return list(rounds_of(backbone, on, **student))
-
-
-def test_a_run_plans_all_its_rows_and_learns_as_without_memory(backbone: Backbone) -> None:
-    memory = memory_of(backbone, 2)
-    small = replace(by_hand.MACHINE, cache_mb=0)
-    with_memory = [(round_, memory.planned) for round_ in rounds_of(backbone)]
-    with_none = [(round_, memory.planned) for round_ in rounds_of(backbone, small)]
-    remembered, planned = zip(*with_memory, strict=True)
-    without, none = zip(*with_none, strict=True)
-    assert min(planned) > len(by_hand.SPLIT.labelled) + by_hand.METHOD.pool
-    assert set(none) == {0}
-    for one, other in zip(remembered, without, strict=True):
-        for name, tensor in one.model.state().items():
-            torch.testing.assert_close(tensor, other.model.state()[name], atol=1e-4, rtol=1e-3)
-
-
-def test_nothing_is_remembered_after_a_run_or_one_that_was_left(backbone: Backbone) -> None:
-    """Else the disk stays taken, and a later model would read states that it did not ask for."""
-    memory = memory_of(backbone, 2)
-    run(backbone)
-    assert memory.planned == 0
-    left = rounds_of(backbone)
-    next(left)
-    assert memory.planned > 0
-    left.close()
-    assert memory.planned == 0
-
-
-def test_a_finished_run_plans_nothing(backbone: Backbone, monkeypatch: pytest.MonkeyPatch) -> None:
-    done = run(backbone)
-    monkeypatch.setattr(Memory, "plan", lambda *_, **__: pytest.fail("planned again"))
-    assert list(rounds_of(backbone, done=done)) == []
-
-
-def test_a_teacher_cut_elsewhere_is_remembered_too(backbone: Backbone) -> None:
-    teacher = replace(by_hand.METHOD.teacher, tuning=Adapter(width=4, layers=2))
-    left = rounds_of(backbone, teacher=teacher)
-    next(left)
-    assert memory_of(backbone, 1).planned == memory_of(backbone, 2).planned > 0
-    left.close()
-
-
-def test_a_run_keeps_states_in_half_when_asked_and_that_changes_answers(
-    backbone: Backbone,
-) -> None:
-    whole = run(backbone)[-1].model.probabilities(TEXTS)
-    half = run(backbone, states="fp16")[-1].model.probabilities(TEXTS)
-    assert 0 < (whole - half).abs().max() < 0.1
-
-
-def test_a_run_says_what_it_takes_of_the_disk_before_it_starts(
-    backbone: Backbone, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said: list[str] = []
-    plan = Memory.plan
-
-    def large(memory: Memory, *rows: Any, limit: int, **how: Any) -> int:
-        return 1000 * plan(memory, *rows, limit=limit // 1000, **how)
-
-    monkeypatch.setattr(Memory, "plan", large)
-    for megabytes in (4096, 2):
-        on = replace(by_hand.MACHINE, note=said.append, cache_mb=megabytes)
-        next(rounds_of(backbone, on))
-    told = r"frozen layers are computed once for \d+ texts: \d+ MB of disk meanwhile"
-    assert re.fullmatch(told, said[0])
-    assert re.fullmatch(told + "; not all fit: the others are computed each time", said[1])

@@ -348,7 +348,7 @@ def test_a_long_lesson_is_told_like_a_short_one(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = by_round(folder, pool_labels())
-    for name, size in (("HELD", 5), ("BATCH", 3)):
+    for name, size in (("MAX_LINES_IN_MEMORY", 5), ("BATCH", 3)):
         monkeypatch.setattr(lessons, name, size)
     assert by_round(folder, pool_labels()) == before
 
@@ -452,7 +452,7 @@ def hostile() -> Iterator[tuple[str, str, str]]:
     """A gold file, what is said of it, and a word of the hint."""
     yield "id,text,label\n1,fine,Good\n", "`Good` is no class of the run", "did you mean"
     yield "id,text,label\n1,fine,good\n", "none of the 24 rows", "--id COLUMN"
-    yield "id,text,label\n1,fine,good\n1,dull,bad\n", "id `1` stands 2 times", "unique"
+    yield "id,text,label\n1,fine,good\n1,dull,bad\n", "2 rows have the id `1`", "unique"
     yield "id,text,label\n1,fine,\n", "label", ""
     yield "id,text,label\n", "gold.csv has no rows", ""
     yield "id,text\n1,fine\n", "label", ""

@@ -39,7 +39,7 @@ def test_a_short_lesson_has_the_bytes_of_one_table(folder: Path, rounds: list[Ro
 @pytest.fixture
 def all_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lessons of 24 lines that are treated like one of a million."""
-    monkeypatch.setattr(lessons, "HELD", 5)
+    monkeypatch.setattr(lessons, "MAX_LINES_IN_MEMORY", 5)
     monkeypatch.setattr(lessons, "GROUP", 7)
     monkeypatch.setattr(lessons, "BATCH", 3)
 
@@ -62,7 +62,7 @@ def test_of_a_long_lesson_a_few_groups_are_in_memory_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Forty groups, and never more than the room of ten: pyarrow by itself would hold them all."""
-    monkeypatch.setattr(lessons, "HELD", 100)
+    monkeypatch.setattr(lessons, "MAX_LINES_IN_MEMORY", 100)
     monkeypatch.setattr(lessons, "GROUP", 1_000)
     random = Random(0)
     lines = tuple(

@@ -21,6 +21,7 @@ from selftrain.data.read import Table, read_texts
 from selftrain.data.rows import Example, Notes, examples
 from selftrain.data.task import Task
 from selftrain.errors import DataError, RunError
+from selftrain.model.architecture import Architecture
 from selftrain.model.backbone import Backbone
 from selftrain.model.build import build
 from selftrain.model.classifier import Classifier
@@ -38,7 +39,7 @@ def backbone(tiny_backbone: Callable[[str], Backbone]) -> Backbone:
 @pytest.fixture(scope="module")
 def model(backbone: Backbone) -> Classifier:
     task = Task("three", ("good", "bad", "Sci/Tech"))
-    return build(task, backbone, Adapter(width=4), reader="head", seed=3)
+    return build(task, backbone, Architecture(Adapter(width=4)), seed=3)
 
 
 def answered(
@@ -128,7 +129,7 @@ def test_a_label_that_is_a_negative_number_stays_a_number(
     backbone: Backbone, tmp_path: Path
 ) -> None:
     task = Task("signs", ("-1", "1"))
-    model = build(task, backbone, Adapter(width=4), reader="head", seed=3)
+    model = build(task, backbone, Architecture(Adapter(width=4)), seed=3)
     answered(model, table(), tmp_path / "out.csv")
     assert {row["label"] for row in read_csv(tmp_path / "out.csv")} <= {"-1", "1"}
 
@@ -138,7 +139,7 @@ def test_pairs_are_answered_by_a_model_for_pairs_only(
 ) -> None:
     pairs = Table(tuple(examples(["is it good ?"], ["yes , it is ."])), None)
     task = Task("pairs", ("good", "bad"), pair=True)
-    of_pairs = build(task, backbone, Adapter(width=4), reader="head", seed=3)
+    of_pairs = build(task, backbone, Architecture(Adapter(width=4)), seed=3)
     answered(of_pairs, pairs, tmp_path / "out.csv", texts=True)
     [row] = read_csv(tmp_path / "out.csv")
     assert (row["text"], row["pair"]) == ("is it good ?", "yes , it is .")
@@ -237,7 +238,7 @@ def test_texts_send_no_codes_to_a_terminal_and_are_exact_in_a_pipe(
 
 def test_what_is_below_the_last_layer_is_computed_once(backbone: Backbone, tmp_path: Path) -> None:
     task = Task("films", ("bad", "good"))
-    model = build(task, backbone, Adapter(), reader="head", seed=1)
+    model = build(task, backbone, Architecture(Adapter()), seed=1)
     calls: Counter[int] = Counter()
     layers = list(model.encoder.get_submodule(backbone.family.layers).children())
     for number, layer in enumerate(layers):
@@ -254,7 +255,7 @@ def test_a_model_without_dropout_answers_and_is_certain(
     tiny_backbone: Callable[[str], Backbone], tmp_path: Path
 ) -> None:
     task = Task("films", ("bad", "good"))
-    steady = build(task, tiny_backbone("bert"), Adapter(), reader="head", dropout=0.0, seed=1)
+    steady = build(task, tiny_backbone("bert"), Architecture(Adapter(), dropout=0.0), seed=1)
     table = read_texts(["a great film", "a dull film"], notes=Notes())
     predict(steady, table, tmp_path / "out.csv", passes=4, on=small_run.MACHINE)
     with (tmp_path / "out.csv").open(newline="") as file:

@@ -19,7 +19,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "record cut short": (
         lambda f: os.truncate(f / "rounds/1/round.json", 40),
-        "round.json is damaged: all of it: Invalid JSON",
+        "round.json is damaged: invalid JSON",
     ),
     "record of another round": (
         lambda f: rewritten(f / "rounds/1/round.json", number=2),
@@ -27,23 +27,23 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "record with text for a number": (
         lambda f: rewritten(f / "rounds/1/round.json", figures={"seconds": "x"}),
-        "round.json is damaged: figures.seconds",
+        "round.json is damaged: `figures.seconds",
     ),
     "record with an infinite number": (
         lambda f: rewritten(f / "rounds/1/round.json", figures={"seconds": float("inf")}),
-        "round.json is damaged: figures.seconds",
+        "round.json is damaged: `figures.seconds",
     ),
     "record with a number without end": (
         lambda f: rewritten(f / "rounds/1/round.json", figures={"seconds": 10**4000}),
-        "round.json is damaged: figures.seconds",
+        "round.json is damaged: `figures.seconds",
     ),
     "record with a name without end": (
         lambda f: rewritten(f / "rounds/1/round.json", figures={"x" * 100_000: "y"}),
-        f"round.json is damaged: figures.{'x' * 270}",
+        f"round.json is damaged: `figures.{'x' * 70}",
     ),
     "record with a name that would move the cursor": (
         lambda f: rewritten(f / "rounds/1/round.json", figures={"a\n\x1b[2J": "x"}),
-        "round.json is damaged: figures.a\\n\\x1b[2J",
+        "round.json is damaged: `figures.a\\n\\x1b[2J",
     ),
     "record naming a file outside": (
         lambda f: relisted(f, **{"../../manifest.json": "0" * 64}),

@@ -20,10 +20,11 @@ from damage import moved_behind_a_link, refusal
 from selftrain.data.rows import Lesson
 from selftrain.errors import RunError
 from selftrain.model.backbone import Backbone, load
+from selftrain.model.card import Source
 from selftrain.runs import lessons
 from selftrain.runs import read as runs
 from selftrain.runs import write as running
-from selftrain.runs.manifest import PACKAGES, Base, Manifest
+from selftrain.runs.manifest import PACKAGES, Manifest
 from selftrain.runs.write import Run
 from selftrain.training.loop import Round, self_train
 from small_disk import FULL, small_disk
@@ -139,7 +140,7 @@ def changed(value: Any, place: str, new: Any) -> Any:
     for step in path:
         inner = inner[int(step) if step.isdigit() else step]
     inner[name] = new
-    return Manifest(**{**plain, "backbone": Base(**plain["backbone"])})
+    return Manifest(**{**plain, "backbone": Source(**plain["backbone"])})
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from selftrain.data.task import Task
 from selftrain.method.losses import PHCE, CrossEntropy, contrast, phce
 from selftrain.method.scores import certainty, confidence, information_gain, pseudo_label
 from selftrain.method.selection import Reliable, Selection
+from selftrain.model.architecture import Architecture
 from selftrain.model.build import build
 from selftrain.model.pel import Full
 
@@ -223,7 +224,7 @@ def test_the_papers_weights_are_nearly_flat():
 
 def test_a_head_is_a_softmax_over_a_linear_map_of_the_pooled_vector(tiny_backbone):
     """Eq. 6: p = softmax(W h + b), with h the vector at the first token."""
-    model = build(FILMS, tiny_backbone("bert"), Full(), reader="head", seed=1)
+    model = build(FILMS, tiny_backbone("bert"), Architecture(Full()), seed=1)
     (row,) = model.encode([FILM])
     with torch.no_grad():
         hidden = model.encoder(input_ids=torch.tensor([row.ids])).last_hidden_state  # [1, L, D]
@@ -234,7 +235,7 @@ def test_a_head_is_a_softmax_over_a_linear_map_of_the_pooled_vector(tiny_backbon
 def test_a_prompt_is_a_softmax_over_the_label_words_at_the_mask(tiny_backbone):
     """Eq. 7: p(y) = softmax over y of the language model's logit for the word of y."""
     backbone = tiny_backbone("bert")
-    model = build(FILMS, backbone, Full(), reader="prompt", seed=1)
+    model = build(FILMS, backbone, Architecture(Full(), "prompt"), seed=1)
     words = backbone.tokenizer.convert_tokens_to_ids(["terrible", "great"])
     row = backbone.tokenizer(f"{FILM.text} It was [MASK] .", return_tensors="pt")
     at = (row["input_ids"][0] == backbone.tokenizer.mask_token_id).nonzero().item()

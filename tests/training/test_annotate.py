@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -11,9 +10,10 @@ import torch
 from by_hand import MACHINE, POOL, TASK
 from selftrain.errors import ModelError
 from selftrain.method.scores import certainty, joined
-from selftrain.model.build import build, narrowed
+from selftrain.model import classifier
+from selftrain.model.architecture import Architecture
+from selftrain.model.build import build, with_dropout_in
 from selftrain.model.families import FAMILIES
-from selftrain.model.fast import projections as projected
 from selftrain.model.pel import IA3, Adapter, BitFit, Full, LoRA, Prefix, PTuning
 from selftrain.training import annotate as room
 from selftrain.training.annotate import annotate
@@ -22,7 +22,7 @@ NAMES = ("plain", "mean", "wins", "variance", "entropy")
 
 
 def teacher(backbone, **change):
-    return build(TASK, backbone, Full(), **{"reader": "head", "seed": 1, **change})
+    return build(TASK, backbone, Architecture(Full(), **change), seed=1)
 
 
 def votes(model, pool=POOL, passes=3, seed=12):
@@ -48,7 +48,7 @@ def test_votes_are_in_pool_order_whatever_the_lengths(tiny_backbone, monkeypatch
 
 def test_passes_shake_the_plain_answer_and_average_near_it(tiny_backbone):
     """Algorithm 1, line 7, and Eq. 12, 13: dropout is on, in the frozen part too."""
-    student = build(TASK, tiny_backbone("bert"), Adapter(width=4), reader="head", seed=1)
+    student = build(TASK, tiny_backbone("bert"), Architecture(Adapter(width=4)), seed=1)
     seen = votes(student, POOL[:8], passes=30)
     assert seen.passes == 30
     assert (seen.variance > 0).all()
@@ -171,13 +171,13 @@ TUNINGS = [
 
 @pytest.mark.parametrize("reader", ["head", "prompt"])
 @pytest.mark.parametrize("tuning", TUNINGS, ids=lambda tuning: tuning.kind)
-@pytest.mark.parametrize("family", [name for name, seams in FAMILIES.items() if seams.one_row])
+@pytest.mark.parametrize("family", [name for name, seams in FAMILIES.items() if seams.plain_qkv])
 def test_projecting_once_changes_no_bit(tiny_backbone, monkeypatch, family, tuning, reader):
-    model = build(TASK, tiny_backbone(family), tuning, reader=reader, seed=1)
+    model = build(TASK, tiny_backbone(family), Architecture(tuning, reader), seed=1)
     torch.manual_seed(7)
     for p in model.trainable().values():  # as after training
         p.data += 0.1 * torch.randn_like(p)
-    narrow = narrowed(model, 2)
+    narrow = with_dropout_in(model, 2)
     calls = []
     layers = list(narrow.encoder.get_submodule(FAMILIES[family].layers).children())
     value = layers[0].get_submodule(FAMILIES[family].value)
@@ -186,20 +186,20 @@ def test_projecting_once_changes_no_bit(tiny_backbone, monkeypatch, family, tuni
     seen = votes(narrow, POOL[:6], passes=4)
     assert len(calls) == 1
     with monkeypatch.context() as patched:
-        patched.setattr(room.projected, "once", lambda *_: nullcontext())
+        patched.setattr(narrow, "same_start", classifier.same_start)
         assert equal(votes(narrow, POOL[:6], passes=4), seen)
     assert len(calls) == 1 + 5
     assert equal(votes(narrow, POOL[:6], passes=4), seen)  # nothing was left behind
 
 
 def test_other_states_are_projected_as_ever(tiny_backbone):
-    model = narrowed(teacher(tiny_backbone("bert")), 1)
+    model = with_dropout_in(teacher(tiny_backbone("bert")), 1)
     family = model.backbone.family
     (layer,) = model.encoder.get_submodule(family.layers).children()
     query = layer.get_submodule(family.query)
     states, others = torch.randn(2, 3, 5, model.backbone.width)
     expected = query(states), query(others)
-    with torch.no_grad(), projected.once(model.encoder, family, states):
+    with torch.no_grad(), model.same_start(model.encoder, states):
         for _ in range(2):
             assert torch.equal(query(states), expected[0])
             assert torch.equal(query(others), expected[1])

@@ -19,6 +19,7 @@ from selftrain.errors import TrainingError
 from selftrain.method.losses import PHCE, CrossEntropy, EasyHard, Soft
 from selftrain.method.spec import Tune
 from selftrain.model import batches
+from selftrain.model.architecture import Architecture
 from selftrain.model.batches import collate
 from selftrain.model.build import build
 from selftrain.model.heads import Output
@@ -144,7 +145,7 @@ def test_soft_labels_reach_the_loss():
 
 def test_rows_encoded_in_groups_of_like_length_come_back_in_order(tiny_backbone, monkeypatch):
     """Each row answers as it would in one batch padded to the longest."""
-    model = build(TASK, tiny_backbone("bert"), Adapter(width=4), reader="head", seed=1)
+    model = build(TASK, tiny_backbone("bert"), Architecture(Adapter(width=4)), seed=1)
     rows = model.encode(POOL[:12])
     assert [len(row.ids) for row in rows] != sorted((len(row.ids) for row in rows), reverse=True)
     with torch.no_grad():
@@ -165,7 +166,7 @@ LESSON = Lesson(
 
 
 def new(backbone, how: Tune, seed: int = 1):
-    return build(TASK, backbone, how.tuning, reader=how.reader, head=how.head, seed=seed)
+    return build(TASK, backbone, Architecture(how.tuning, how.reader, head=how.head), seed=seed)
 
 
 @pytest.mark.parametrize("reader", ["head", "prompt"])
@@ -227,7 +228,7 @@ def test_dropout_is_on_while_training(tiny_backbone):
     models = []
     for dropout in (None, 0.0):
         model = build(
-            TASK, tiny_backbone("bert"), Adapter(width=4), reader="head", dropout=dropout, seed=1
+            TASK, tiny_backbone("bert"), Architecture(Adapter(width=4), dropout=dropout), seed=1
         )
         fit(model, LESSON, STUDENT, seed=1, on=MACHINE)
         models.append(model)
@@ -322,7 +323,7 @@ THREE = Task("three", ("a", "b", "c"))
 @pytest.mark.parametrize("classes", [2, 3])
 def test_a_regression_head_answers_as_the_regression_does(tiny_backbone, classes):
     task = Task("some", THREE.labels[:classes])
-    model = build(task, tiny_backbone("bert"), Full(), reader="head", seed=1)
+    model = build(task, tiny_backbone("bert"), Architecture(Full()), seed=1)
     items = [Labelled(x, task.labels[i % classes]) for i, x in enumerate(POOL[:12])]
     features = model.read([item.example for item in items]).features
     features = (features / features.norm(dim=1).mean()).numpy()  # vectors of length 1 on average
@@ -335,7 +336,7 @@ def test_a_regression_head_answers_as_the_regression_does(tiny_backbone, classes
 
 
 def test_a_regression_head_leaves_a_class_it_has_not_seen_as_it_was(tiny_backbone):
-    model = build(THREE, tiny_backbone("bert"), Full(), reader="head", seed=1)
+    model = build(THREE, tiny_backbone("bert"), Architecture(Full()), seed=1)
     before = model.head.out.weight[1].clone()
     start_head(model, [Labelled(x, "ac"[i % 2]) for i, x in enumerate(POOL[:8])])
     assert torch.equal(model.head.out.weight[1], before)

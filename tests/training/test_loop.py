@@ -15,6 +15,7 @@ from selftrain.data import pool as pool_room
 from selftrain.data.pool import Pool, clean_pool
 from selftrain.data.rows import Example, Labelled, Lesson, Notes, Split
 from selftrain.errors import TrainingError
+from selftrain.model.architecture import Architecture
 from selftrain.model.build import build, copy
 from selftrain.model.pel import Adapter, Full
 from selftrain.seeds import child
@@ -69,7 +70,7 @@ def whole(tiny_backbone):
 def test_zero_rounds_is_plain_fine_tuning(tiny_backbone):
     """Algorithm 1, lines 1-2: PLM, all parameters, D_l, cross entropy; and nothing else."""
     (only,) = run(tiny_backbone("bert"), replace(METHOD, rounds=0, student=()))
-    teacher = build(TASK, tiny_backbone("bert"), Full(), reader="head", seed=child(SEED, "teacher"))
+    teacher = build(TASK, tiny_backbone("bert"), Architecture(Full()), seed=child(SEED, "teacher"))
     fit(teacher, Lesson(gold=GOLD), TEACHER, seed=child(SEED, "fit", 0), on=MACHINE)
     assert same(only.model, teacher)
     assert (only.number, only.accepted, only.last) == (0, True, False)
@@ -130,8 +131,7 @@ def test_student_starts_from_pretrained_each_round(tiny_backbone):
         new = build(
             TASK,
             tiny_backbone("bert"),
-            Adapter(width=4),
-            reader="head",
+            Architecture(Adapter(width=4)),
             seed=child(SEED, "student", number),
         )
         assert same(rounds[number].model, new)
@@ -245,7 +245,7 @@ EVERYTHING = replace(METHOD, pool="all", rounds=1)
 
 def streamed(rows, monkeypatch) -> Pool:
     """A pool that is read from its source each time."""
-    monkeypatch.setattr(pool_room, "HELD", len(rows) - 1)
+    monkeypatch.setattr(pool_room, "MAX_ROWS_IN_MEMORY", len(rows) - 1)
     return clean_pool(rows, notes=Notes())
 
 
@@ -271,7 +271,7 @@ def test_a_streamed_pool_gives_the_round_of_a_held_one_in_that_order(
     method = replace(EVERYTHING, student=(cut,))
     in_order = draw(POOL, None, seed=child(SEED, "pool", 1))
     held = run(tiny_backbone("bert"), method, Split(GOLD, in_order))
-    monkeypatch.setattr(audit, "HELD", 7)
+    monkeypatch.setattr(audit, "MAX_LINES_IN_MEMORY", 7)
     monkeypatch.setattr(audit, "CHUNK", 4)
     monkeypatch.setattr(loop, "ENCODED", 5)
     split = Split(GOLD, streamed(in_order, monkeypatch))
@@ -288,7 +288,7 @@ def test_a_streamed_pool_gives_the_round_of_a_held_one_in_that_order(
 
 def test_rows_are_tokenised_as_they_are_asked_for(tiny_backbone, monkeypatch):
     monkeypatch.setattr(loop, "ENCODED", 8)
-    model = build(TASK, tiny_backbone("bert"), Full(), reader="prompt", seed=1)
+    model = build(TASK, tiny_backbone("bert"), Architecture(Full(), "prompt"), seed=1)
     read = []
     rows = encoded(model, (read.append(example) or example for example in POOL))
     first = [next(rows) for _ in range(9)]

@@ -8,6 +8,7 @@ from itertools import chain
 import torch
 
 import small_run
+from selftrain.model.architecture import Architecture
 from selftrain.model.backbone import Backbone
 from selftrain.model.build import build
 from selftrain.model.pel import Adapter
@@ -16,7 +17,7 @@ from selftrain.model.pel import Adapter
 def test_a_model_whose_frozen_weights_were_moved_follows_them(
     tiny_backbone: Callable[[str], Backbone],
 ) -> None:
-    model = build(small_run.TASK, tiny_backbone("bert"), Adapter(width=2), reader="head", seed=1)
+    model = build(small_run.TASK, tiny_backbone("bert"), Architecture(Adapter(width=2)), seed=1)
     before = {name: tensor.clone() for name, tensor in model.state().items()}
     model.gather()
     assert all(torch.equal(before[name], tensor) for name, tensor in model.state().items())

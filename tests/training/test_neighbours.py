@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from by_hand import GOLD, MACHINE, POOL, STUDENT, TASK, steps
 from selftrain.data.rows import Labelled, Lesson
 from selftrain.method.losses import Smooth, smoothness
+from selftrain.model.architecture import Architecture
 from selftrain.model.build import build
 from selftrain.model.pel import Adapter
 from selftrain.training import neighbours
@@ -47,7 +48,7 @@ def test_pieces_of_the_comparison_change_nothing(monkeypatch):
 
 
 def test_a_lesson_is_linked_only_where_a_student_asks_for_it(tiny_backbone):
-    teacher = build(TASK, tiny_backbone("bert"), Adapter(width=4), reader="head", seed=1)
+    teacher = build(TASK, tiny_backbone("bert"), Architecture(Adapter(width=4)), seed=1)
     lesson = Lesson(gold=GOLD, easy=tuple(Labelled(example, "bad") for example in POOL[:6]))
     assert linked(lesson, teacher, (STUDENT,)) is lesson
     features = teacher.read(POOL[:6]).features
@@ -76,7 +77,7 @@ def test_two_equal_rows_have_a_slope():
 def test_neighbours_of_one_label_are_pulled_together(tiny_backbone):
     easy = tuple(Labelled(example, "bad") for example in POOL[:4])
     near = ((1,), (0,), (3,), (2,))
-    model = build(TASK, tiny_backbone("bert"), Adapter(width=4), reader="head", seed=1)
+    model = build(TASK, tiny_backbone("bert"), Architecture(Adapter(width=4)), seed=1)
     how = replace(
         SMOOTH,
         gold_share=0.0,
@@ -97,7 +98,7 @@ def test_neighbours_of_one_label_are_pulled_together(tiny_backbone):
 
 def test_lambda_zero_is_the_loss_alone(tiny_backbone):
     """Neighbours are read, and count nothing."""
-    model = build(TASK, tiny_backbone("bert"), Adapter(width=4), reader="head", seed=1)
+    model = build(TASK, tiny_backbone("bert"), Architecture(Adapter(width=4)), seed=1)
     easy = tuple(Labelled(example, "bad") for example in POOL[:4])
     of = Table.of(model, Lesson(gold=(), easy=easy, near=((1,), (0,), (3,), (2,))))
     (step,) = steps(of, replace(SMOOTH, batch_size=4), 1)

@@ -13,6 +13,7 @@ from selftrain.data.pool import clean_pool
 from selftrain.data.rows import Example, Notes, Split
 from selftrain.errors import ModelError
 from selftrain.method.spec import Method
+from selftrain.model.architecture import Architecture
 from selftrain.model.backbone import Backbone
 from selftrain.model.build import build
 from selftrain.model.pel import Adapter, Prefix
@@ -100,7 +101,7 @@ def test_what_is_looked_at_is_what_the_rounds_draw_and_each_text_once() -> None:
 def test_of_a_pool_too_long_to_be_held_the_first_texts_are_looked_at(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pool_room, "HELD", 10)
+    monkeypatch.setattr(pool_room, "MAX_ROWS_IN_MEMORY", 10)
     monkeypatch.setattr(rehearse_room, "FIRST", 5)
     split = small_run.split()
     long = Split(split.labelled, clean_pool(split.unlabelled, notes=Notes()))
@@ -109,7 +110,7 @@ def test_of_a_pool_too_long_to_be_held_the_first_texts_are_looked_at(
 
 
 def test_every_text_is_counted_however_many_there_are(bert: Backbone) -> None:
-    model = build(TASK, bert, Adapter(width=1), reader="head", seed=0)
+    model = build(TASK, bert, Architecture(Adapter(width=1)), seed=0)
     texts = (Example(str(n), "film " * 80 + str(n)) for n in range(3000))
     (told,) = texts_cut(model, texts)
     assert told.endswith("3000 of 3000 seen")

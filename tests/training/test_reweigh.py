@@ -13,6 +13,7 @@ from by_hand import GOLD, MACHINE, POOL, TASK
 from selftrain.data.rows import Labelled, Lesson
 from selftrain.method.losses import CrossEntropy, Soft
 from selftrain.method.spec import Agreement, Tune
+from selftrain.model.architecture import Architecture
 from selftrain.model.batches import collate
 from selftrain.model.build import build
 from selftrain.model.pel import Adapter, Full
@@ -47,7 +48,7 @@ def by_hand(model, rows, labels, gold, gold_labels):
 @pytest.mark.parametrize("family", RECIPES)
 @pytest.mark.parametrize("reader", ["head", "prompt"])
 def test_one_pass_gives_the_inner_product_of_every_row(tiny_backbone, family, reader):
-    model = build(TASK, tiny_backbone(family), Adapter(width=4), reader=reader, seed=1)
+    model = build(TASK, tiny_backbone(family), Architecture(Adapter(width=4), reader), seed=1)
     with torch.no_grad():  # an up-projection of zero would leave half of the gradient zero
         for parameter in model.trainable().values():
             parameter.add_(0.1 * torch.randn(parameter.shape, generator=torch.manual_seed(0)))
@@ -60,7 +61,7 @@ def test_one_pass_gives_the_inner_product_of_every_row(tiny_backbone, family, re
 
 
 def test_a_model_is_left_as_it_was(tiny_backbone):
-    model = build(TASK, tiny_backbone("bert"), Full(), reader="head", seed=1)
+    model = build(TASK, tiny_backbone("bert"), Architecture(Full()), seed=1)
     model.train()
     before = {name: p.detach().clone() for name, p in model.trainable().items()}
     on = losses_on(model, POOL[:2], torch.tensor([0, 1]))
@@ -125,13 +126,13 @@ def test_weights_begin_after_their_share_of_the_steps(tiny_backbone, monkeypatch
         return reweighed(step, *rest)
 
     monkeypatch.setattr("selftrain.training.fit.reweighed", counted)
-    model = build(TASK, tiny_backbone("bert"), HOW.tuning, reader="head", seed=1)
+    model = build(TASK, tiny_backbone("bert"), Architecture(HOW.tuning), seed=1)
     fit(model, lesson(), replace(HOW, reweigh=Agreement(after=0.6)), seed=1, on=MACHINE)
     assert len(called) == 4
 
 
 def test_a_reweighed_step_adds_its_losses_up(tiny_backbone):
-    model = build(TASK, tiny_backbone("bert"), HOW.tuning, reader="head", seed=1)
+    model = build(TASK, tiny_backbone("bert"), Architecture(HOW.tuning), seed=1)
     of = Table.of(model, lesson())
     step = Step(list(of.easy[:4]), 4, [], 4)
     new = reweighed(step, model, of, iter(of.gold), HOW)
@@ -153,7 +154,7 @@ def test_only_gold_leaves_the_rest_of_the_lesson_unread(start, tiny_backbone):
     how = replace(HOW, train_on="gold", loss=CrossEntropy(), head_start=start)
     models = []
     for given in (lesson(), Lesson(gold=GOLD)):
-        model = build(TASK, tiny_backbone("bert"), how.tuning, reader="head", seed=1)
+        model = build(TASK, tiny_backbone("bert"), Architecture(how.tuning), seed=1)
         fit(model, given, how, seed=1, on=MACHINE)
         models.append(model.state())
     assert all(torch.equal(models[0][name], models[1][name]) for name in models[0])

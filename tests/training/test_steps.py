@@ -13,6 +13,7 @@ from by_hand import GOLD, POOL, TASK, steps, table
 from selftrain.data.rows import Labelled, Lesson
 from selftrain.method.losses import EasyHard, Smooth
 from selftrain.method.spec import Tune
+from selftrain.model.architecture import Architecture
 from selftrain.model.batches import collate
 from selftrain.model.build import build
 from selftrain.model.pel import Adapter
@@ -114,7 +115,7 @@ def test_a_class_with_a_single_easy_row_uses_its_second_dropout_view():
 
 
 def test_two_views_of_one_row_differ_and_are_equal_without_dropout(tiny_backbone):
-    model = build(TASK, tiny_backbone("bert"), Adapter(width=4), reader="head", seed=1)
+    model = build(TASK, tiny_backbone("bert"), Architecture(Adapter(width=4)), seed=1)
     of = Table.of(model, Lesson(gold=(), easy=(Labelled(POOL[0], "bad"),)))
     batch = collate([of.rows[0], of.rows[0]], model.pad)
     with torch.no_grad():
@@ -156,7 +157,7 @@ def test_batches_depend_on_the_seed_alone():
 
 
 def test_the_table_holds_gold_then_easy_then_hard(tiny_backbone):
-    model = build(TASK, tiny_backbone("bert"), Adapter(width=4), reader="head", seed=1)
+    model = build(TASK, tiny_backbone("bert"), Architecture(Adapter(width=4)), seed=1)
     easy = (Labelled(POOL[0], "good", weight=0.5, soft=(0.25, 0.75)),)
     hard = (Labelled(POOL[1], "bad", soft=(0.5, 0.5)),)
     of = Table.of(model, Lesson(gold=GOLD[:2], easy=easy, hard=hard))

@@ -11,6 +11,7 @@ from by_hand import MACHINE, METHOD, POOL, SPLIT, STUDENT, TASK, same
 from selftrain.data.rows import Example
 from selftrain.errors import ConfigError, ModelError
 from selftrain.method.spec import TAPT
+from selftrain.model.architecture import Architecture
 from selftrain.model.build import build
 from selftrain.model.build import load as load_model
 from selftrain.model.pel import Adapter, Full
@@ -24,14 +25,14 @@ ALONE = replace(METHOD, student=(), rounds=0)
 
 def test_masked_words_are_guessed_better_after_reading_the_pool(tiny_backbone):
     backbone = tiny_backbone("bert")
-    model = build(TASK, backbone, Full(), reader="head", seed=1)
+    model = build(TASK, backbone, Architecture(Full()), seed=1)
     few = adapt(model, POOL, replace(HOW, steps=2), seed=1, on=MACHINE)
     many = adapt(model, POOL, replace(HOW, steps=200, learning_rate=1e-2), seed=1, on=MACHINE)
     assert many < 0.85 * few
 
 
 def test_without_a_word_to_mask_nothing_is_learnt_and_nothing_told(tiny_backbone):
-    model = build(TASK, tiny_backbone("bert"), Full(), reader="head", seed=1)
+    model = build(TASK, tiny_backbone("bert"), Architecture(Full()), seed=1)
     before = {name: tensor.clone() for name, tensor in model.state().items()}
     nothing = [Example("empty", "")]
     assert adapt(model, nothing, replace(HOW, batch_size=1), seed=1, on=MACHINE) is None
@@ -42,10 +43,10 @@ def test_the_backbone_and_its_head_stay_as_they_were(tiny_backbone):
     backbone = tiny_backbone("bert")
     parts = {**dict(backbone.encoder.named_parameters()), **dict(backbone.mlm.named_parameters())}
     before = {name: p.detach().clone() for name, p in parts.items()}
-    model = build(TASK, backbone, Full(), reader="head", seed=1)
+    model = build(TASK, backbone, Architecture(Full()), seed=1)
     adapt(model, POOL, HOW, seed=1, on=MACHINE)
     assert all(torch.equal(before[name], p) for name, p in parts.items())
-    fresh = build(TASK, backbone, Full(), reader="head", seed=1)
+    fresh = build(TASK, backbone, Architecture(Full()), seed=1)
     assert not same(model, fresh)
 
 
@@ -63,7 +64,9 @@ def test_an_adapted_teacher_is_saved_with_what_it_read(tiny_backbone, tmp_path):
 
 
 def test_reading_twice_with_one_seed_gives_the_same_bits(tiny_backbone):
-    models = [build(TASK, tiny_backbone("bert"), Full(), reader="prompt", seed=1) for _ in range(2)]
+    models = [
+        build(TASK, tiny_backbone("bert"), Architecture(Full(), "prompt"), seed=1) for _ in range(2)
+    ]
     for model in models:
         adapt(model, POOL, HOW, seed=5, on=MACHINE)
     assert same(*models)
@@ -81,7 +84,7 @@ def test_special_tokens_and_padding_are_never_masked(tiny_backbone):
 
 def test_an_encoder_without_an_mlm_head_is_named(tiny_backbone):
     backbone = replace(tiny_backbone("bert"), mlm=None)
-    model = build(TASK, backbone, Full(), reader="head", seed=1)
+    model = build(TASK, backbone, Architecture(Full()), seed=1)
     with pytest.raises(ModelError, match="no pretrained MLM head"):
         adapt(model, POOL, HOW, seed=1, on=MACHINE)
 

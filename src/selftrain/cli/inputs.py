@@ -31,9 +31,8 @@ class Files:
     def read(self, settings: Config, notes: Notes) -> tuple[Split, list[Labelled]]:
         """What the run may see, and the test rows it may not; nothing heavy is loaded for it."""
         from selftrain.data.fewshot import sample
-        from selftrain.data.pool import remove_overlap, text_key
         from selftrain.data.read import Columns, read_labelled, read_unlabelled
-        from selftrain.data.split import check_labels, check_pairs, make_split
+        from selftrain.data.split import make_split
 
         columns = Columns(**settings.columns)
         gold = read_labelled(self.labelled, columns, notes=notes)
@@ -42,16 +41,7 @@ class Files:
         pool = read_unlabelled(self.unlabelled, columns, notes=notes)
         dev = read_labelled(self.dev, columns, notes=notes) if self.dev else []
         test = read_labelled(self.test, columns, notes=notes) if self.test else []
-        if test:
-            check_labels(test, {row.label for row in gold}, "test")
-            check_pairs(row.example for row in (*gold, *test))
-            pool = remove_overlap(pool, test, notes, "test")
-            learnt = set(map(text_key, gold))
-            notes.add(
-                "test texts that are also labelled: the score flatters",
-                sum(text_key(row) in learnt for row in test),
-            )
-        return make_split(gold, pool, dev, notes=notes), test
+        return make_split(gold, pool, dev, test=test, notes=notes), test
 
 
 def task_of(changes: Mapping[str, Any], split: Split, start: Task | None = None) -> Task:

@@ -72,6 +72,7 @@ def check(
     start = find(task) if task is not None else from_labels(words, pair=pair)
     about = start.changed(given({"template": template, "words": words or None}))
     with Watch() as watch, watch.busy("loading"):
+        from selftrain.model.architecture import Architecture
         from selftrain.model.backbone import load
         from selftrain.model.build import build
         from selftrain.model.pel import Adapter
@@ -87,7 +88,7 @@ def check(
         ]
         show(("class", "word", "tokens", "verdict"), rows)
     # The door every training goes through: it raises what the table says, or a missing MLM head.
-    build(about, loaded, Adapter(width=1), reader="prompt", seed=0)
+    build(about, loaded, Architecture(Adapter(width=1), "prompt"), seed=0)
 
 
 def doctor(as_json: options.Json = False) -> None:

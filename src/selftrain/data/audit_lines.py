@@ -1,7 +1,7 @@
-"""The audit of a round: what the teacher thought of each pool row, and what became of it.
+"""Collect the audit of a round: one line for each pool row, with its role in the lesson.
 
-A short audit is a tuple. A long one lies in a file without a name, which nobody else can open and
-which vanishes with it: memory does not grow with the pool.
+A short audit is a tuple. A long one is kept in an unnamed temporary file, which nobody else can
+open and which vanishes with it, so memory does not grow with the pool.
 """
 
 from __future__ import annotations
@@ -19,92 +19,95 @@ from weakref import finalize
 from selftrain.data.rows import AuditLine, AuditLines
 from selftrain.errors import RunError
 
-HELD = 100_000
-"""Lines kept in memory; a longer audit is written to a file."""
+MAX_LINES_IN_MEMORY = 100_000
+"""A longer audit is written to a file."""
 CHUNK = 8_192
-"""Lines written to it, and read back, together."""
-LEFT = "left"
-"""What becomes of a row that is neither easy nor hard."""
+"""Lines that are written to the file, and read back, together."""
+NOT_SELECTED = "left"
+"""The role of a row that is neither easy nor hard."""
 
 
-class Draft:
-    """An audit being written: its lines are known, what becomes of them is not yet."""
+class AuditBuilder:
+    """Collects the lines of an audit while their roles are not known yet."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
         self._lines: list[AuditLine] = []
-        self._spool: _Spool | None = None
+        self._file: _LineFile | None = None
 
     def __iter__(self) -> Iterator[AuditLine]:
-        if self._spool is not None:
-            yield from self._spool
+        if self._file is not None:
+            yield from self._file
         yield from self._lines
 
     def add(self, line: AuditLine) -> None:
-        """One more line; beyond what is held, lines go to a file."""
+        """Add a line; when there are too many for memory, write them to a file."""
         self._lines.append(line)
-        if len(self._lines) > (HELD if self._spool is None else CHUNK):
-            self._spill()
+        if len(self._lines) > (MAX_LINES_IN_MEMORY if self._file is None else CHUNK):
+            self._flush()
 
-    def settled(self, roles: Mapping[str, str]) -> AuditLines:
-        """The audit, with a role for each uid that is not left: by uid, or as it came if long."""
-        if self._spool is not None:
-            return _Spooled(self._spill(), roles)
-        lines = (_settled(line, roles) for line in self._lines)
+    def with_roles(self, roles: Mapping[str, str]) -> AuditLines:
+        """The audit with the roles of easy and hard rows by uid.
+
+        A short audit is sorted by uid; a long one keeps the order in which lines were added.
+        """
+        if self._file is not None:
+            return _LongAudit(self._flush(), roles)
+        lines = (_with_role(line, roles) for line in self._lines)
         return tuple(sorted(lines, key=lambda line: line.uid))
 
-    def _spill(self) -> _Spool:
-        self._spool = self._spool or _Spool(self._folder)
+    def _flush(self) -> _LineFile:
+        self._file = self._file or _LineFile(self._folder)
         for start in range(0, len(self._lines), CHUNK):
-            self._spool.write(self._lines[start : start + CHUNK])
+            self._file.write(self._lines[start : start + CHUNK])
         self._lines.clear()
-        return self._spool
+        return self._file
 
 
-class _Spooled:
-    """A long audit: lines from a file, each with its role, to be gone through again and again."""
+class _LongAudit:
+    """An audit in a file, whose lines get their roles when they are read."""
 
-    def __init__(self, spool: _Spool, roles: Mapping[str, str]) -> None:
-        self._spool = spool
-        self._size = spool.size
+    def __init__(self, file: _LineFile, roles: Mapping[str, str]) -> None:
+        self._file = file
+        self._size = file.size
         self._roles = roles
 
     def __len__(self) -> int:
         return self._size
 
     def __iter__(self) -> Iterator[AuditLine]:
-        return (_settled(line, self._roles) for line in islice(self._spool, self._size))
+        return (_with_role(line, self._roles) for line in islice(self._file, self._size))
 
 
-def _settled(line: AuditLine, roles: Mapping[str, str]) -> AuditLine:
-    return replace(line, role=roles.get(line.uid, LEFT))
+def _with_role(line: AuditLine, roles: Mapping[str, str]) -> AuditLine:
+    return replace(line, role=roles.get(line.uid, NOT_SELECTED))
 
 
-class _Spool:
-    """Lines without a role in a file without a name, in the order they came."""
+class _LineFile:
+    """Lines without roles in an unnamed temporary file, in the order they were added."""
 
     def __init__(self, folder: Path | None) -> None:
-        self._place = folder or Path(tempfile.gettempdir())
-        self._file = self._opened()
+        self._folder = folder or Path(tempfile.gettempdir())
+        self._file = self._open()
         self._ends = [0]  # of each chunk in the file
         self.size = 0
         finalize(self, _close, self._file)
 
     def write(self, lines: Sequence[AuditLine]) -> None:
-        """One more chunk."""
+        """Append a chunk of lines."""
         import pyarrow
 
         columns = [
-            [_name(line.uid) for line in lines],
+            [_encoded(line.uid) for line in lines],
             *([getattr(line, name) for line in lines] for name in _schema().names[1:]),
         ]
         batch = pyarrow.record_batch(columns, schema=_schema())
         try:
             self._file.seek(self._ends[-1])
             self._file.write(batch.serialize())
-            self._file.flush()  # a full disk is an error here, not when the lines are read
+            self._file.flush()  # so that a full disk is an error now
         except OSError as error:
-            raise self._refused(error) from None
+            raise self._write_error(error) from None
         self._ends.append(self._file.tell())
         self.size += len(lines)
 
@@ -112,33 +115,33 @@ class _Spool:
         import pyarrow
 
         for start, end in pairwise(tuple(self._ends)):
-            self._file.seek(start)  # each time: someone else may read in between
+            self._file.seek(start)  # each time: another reader may have moved it
             raw = pyarrow.py_buffer(self._file.read(end - start))
             batch = pyarrow.ipc.read_record_batch(raw, _schema())
-            names, *others = (column.to_pylist() for column in batch.columns)
-            uids = (name.decode("utf-8", "surrogatepass") for name in names)
-            yield from map(AuditLine, uids, *others, repeat(LEFT))
+            encoded, *others = (column.to_pylist() for column in batch.columns)
+            uids = (uid.decode("utf-8", "surrogatepass") for uid in encoded)
+            yield from map(AuditLine, uids, *others, repeat(NOT_SELECTED))
 
-    def _opened(self) -> IO[bytes]:
+    def _open(self) -> IO[bytes]:
         try:
-            return tempfile.TemporaryFile(dir=self._place, prefix="selftrain-")
+            return tempfile.TemporaryFile(dir=self._folder, prefix="selftrain-")
         except OSError as error:
-            raise self._refused(error) from None
+            raise self._write_error(error) from None
 
-    def _refused(self, error: OSError) -> RunError:
+    def _write_error(self, error: OSError) -> RunError:
         return RunError(
-            f"{self._place} does not take the audit of a long pool: {error.strerror}",
-            "keep it elsewhere: --cache FOLDER",
+            f"cannot write the audit of a long pool to {self._folder}: {error.strerror}",
+            "choose another folder: --cache FOLDER",
         )
 
 
 def _close(file: IO[bytes]) -> None:
-    with suppress(OSError):  # what a full disk did not take was told when it was written
+    with suppress(OSError):  # a full disk was already an error when lines were written
         file.close()
 
 
-def _name(uid: str) -> bytes:
-    # An example made by hand may be named by any string, half a surrogate pair included.
+def _encoded(uid: str) -> bytes:
+    # The uid of an example made in Python may be any string, even half a surrogate pair.
     return uid.encode("utf-8", "surrogatepass")
 
 

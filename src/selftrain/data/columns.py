@@ -1,14 +1,15 @@
-"""Which column holds the text, its pair, the label and the id, and what one cell may hold.
+"""Find the columns of text, pair, label and id, and check what a cell holds.
 
-A column is taken by the name the user gave, else by the usual names, in the order listed here;
-nothing else is guessed.
+A column is found by the name the user gave, else by the usual names in the order below. Nothing
+else is guessed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from selftrain.data.files import Records, Row, missing
+from selftrain.data.files import Records, Row
+from selftrain.data.rows import missing
 from selftrain.errors import DataError, closest, listing
 
 TEXT_NAMES = ("text", "sentence", "review", "content", "comment", "message", "tweet", "document")
@@ -24,109 +25,118 @@ LABEL_NAMES = ("label", "labels", "class", "category", "target", "sentiment", "g
 ID_NAMES = ("id", "uid", "guid")
 
 
-def text_columns(found: Records, text: str | None, pair: str | None) -> tuple[str, str | None]:
-    """The column of the text and that of its pair; there is a pair only if named or usual."""
-    second = None if pair is None else _named(found, pair, "--pair")
+# ── columns ──────────────────────────────────────────────────────────────────────────────────
+
+
+def text_columns(records: Records, text: str | None, pair: str | None) -> tuple[str, str | None]:
+    """The column of the text and that of its pair, which is None without a given or usual name."""
+    second = None if pair is None else _by_given_name(records, pair, "--pair")
     if text is not None:
-        return _named(found, text, "--text"), second
+        return _by_given_name(records, text, "--text"), second
     for names in PAIR_NAMES:
-        a, b = (_usual(found, [name]) for name in names)
+        a, b = (_by_usual_name(records, [name]) for name in names)
         if a is not None and b is not None and second in (None, b):
             return a, b
-    usual = _usual(found, TEXT_NAMES)
-    if usual is None:
-        raise _unfound(found, "text", TEXT_NAMES)
-    return usual, second
+    column = _by_usual_name(records, TEXT_NAMES)
+    if column is None:
+        raise _no_column(records, "text", TEXT_NAMES)
+    return column, second
 
 
-def label_column(found: Records, label: str | None) -> str:
-    """The column of the label, which labelled data must have."""
+def label_column(records: Records, label: str | None) -> str:
+    """The column of the label; labelled data must have one."""
     if label is not None:
-        return _named(found, label, "--label")
-    usual = _usual(found, LABEL_NAMES)
-    if usual is None:
-        raise _unfound(found, "label", LABEL_NAMES)
-    return usual
+        return _by_given_name(records, label, "--label")
+    column = _by_usual_name(records, LABEL_NAMES)
+    if column is None:
+        raise _no_column(records, "label", LABEL_NAMES)
+    return column
 
 
-def stray_label_column(found: Records, label: str | None) -> str | None:
-    """A label column where none is wanted: in a pool."""
-    return _usual(found, LABEL_NAMES if label is None else [label])
+def stray_label_column(records: Records, label: str | None) -> str | None:
+    """A label column in a pool, where it is ignored."""
+    return _by_usual_name(records, LABEL_NAMES if label is None else [label])
 
 
-def id_column(found: Records, id: str | None) -> str | None:
-    """The column of the id, if one is named or usual."""
-    return _usual(found, ID_NAMES) if id is None else _named(found, id, "--id")
+def id_column(records: Records, id: str | None) -> str | None:
+    """The column of the id, if one has a given or usual name."""
+    return _by_usual_name(records, ID_NAMES) if id is None else _by_given_name(records, id, "--id")
 
 
-def _usual(found: Records, names: Iterable[str]) -> str | None:
-    by_fold = {column.casefold(): column for column in reversed(found.columns)}
+def _by_usual_name(records: Records, names: Iterable[str]) -> str | None:
+    by_fold = {column.casefold(): column for column in reversed(records.columns)}
     return next((by_fold[name.casefold()] for name in names if name.casefold() in by_fold), None)
 
 
-def _named(found: Records, wanted: str, flag: str) -> str:
-    if wanted in found.columns:
+def _by_given_name(records: Records, wanted: str, flag: str) -> str:
+    if wanted in records.columns:
         return wanted
-    near = closest(wanted, found.columns)
+    near = closest(wanted, records.columns)
     raise DataError(
-        f"{found.name} has no column `{wanted}`; it has {listing(found.columns)}",
+        f"{records.name} has no column `{wanted}`; it has {listing(records.columns)}",
         f"did you mean {flag} {near}?" if near else f"name one of these: {flag} COLUMN",
     )
 
 
-def _unfound(found: Records, role: str, names: Sequence[str]) -> DataError:
-    alone = "".join(found.columns) if len(found.columns) == 1 else ""
-    if "\t" in alone:
+def _no_column(records: Records, role: str, names: Sequence[str]) -> DataError:
+    only_column = "".join(records.columns) if len(records.columns) == 1 else ""
+    if "\t" in only_column:
         hint = "its fields are separated by tabs: give the file a name ending in .tsv"
-    elif ";" in alone:
+    elif ";" in only_column:
         hint = "its fields are separated by `;`: save it with commas, or as .tsv with tabs"
     else:
         hint = f"name the column: --{role} COLUMN (the first line of a file names its columns)"
     return DataError(
-        f"{found.name} has no {role} column (one of {', '.join(names)}); "
-        f"it has {listing(found.columns) or 'none'}",
+        f"{records.name} has no {role} column (one of {', '.join(names)}); "
+        f"it has {listing(records.columns) or 'none'}",
         hint,
     )
 
 
-# ── what a cell may hold ──
+# ── cells ────────────────────────────────────────────────────────────────────────────────────
 
 
-def text_cell(rows: Records, number: int, row: Row, column: str) -> str:
-    """The text in a cell; an empty one is an empty text."""
-    value = _cell(rows, number, row, column)
+def text_cell(records: Records, number: int, row: Row, column: str) -> str:
+    """The text in a cell; an empty cell is an empty text."""
+    value = _cell(records, number, row, column)
     if missing(value):
         return ""
     if not isinstance(value, str):
         kind = type(value).__name__
-        raise rows.error(
+        raise records.error(
             number, f"`{column}` holds {value!r:.40} ({kind}); expected text", "--text COLUMN"
         )
-    return _whole(rows, number, column, value)
+    return _valid_text(records, number, column, value)
 
 
-def label_cell(rows: Records, number: int, row: Row, column: str) -> str:
-    """The label in a cell, as a string; none at all is an error."""
-    value = _cell(rows, number, row, column)
+def label_cell(records: Records, number: int, row: Row, column: str) -> str:
+    """The label in a cell, as a string; an empty cell is an error."""
+    value = _cell(records, number, row, column)
     if isinstance(value, list | dict):
-        raise rows.error(number, f"the label is {value!r:.40}; expected one name", "--label COLUMN")
+        raise records.error(
+            number, f"the label is {value!r:.40}; expected one name", "--label COLUMN"
+        )
     label = name_of(value)
     if label in ("", "nan", "NaN"):
-        raise rows.error(
+        raise records.error(
             number,
             "the label is NaN" if label else "the label is empty",
             "delete the row, or move it to the unlabelled file",
         )
-    return _whole(rows, number, column, label)
+    return _valid_text(records, number, column, label)
 
 
-def id_cell(rows: Records, number: int, row: Row, column: str) -> str:
-    """The id in a cell, as a string; none at all is an empty one."""
-    return _whole(rows, number, column, name_of(row.get(column)))
+def id_cell(records: Records, number: int, row: Row, column: str) -> str:
+    """The id in a cell, as a string; an empty cell is an empty string."""
+    return _valid_text(records, number, column, name_of(row.get(column)))
 
 
 def name_of(value: object) -> str:
-    """A label or an id as a string: 1.0, which tables make of 1 beside a gap, is 1 again."""
+    """A label or an id as a string; 1.0, which pandas makes of 1 beside a gap, is 1 again.
+
+    >>> name_of(1.0), name_of(" Sci/Tech "), name_of(None)
+    ('1', 'Sci/Tech', '')
+    """
     if missing(value):
         return ""
     if isinstance(value, float) and value.is_integer():
@@ -134,19 +144,19 @@ def name_of(value: object) -> str:
     return str(value).strip()
 
 
-def _cell(rows: Records, number: int, row: Row, column: str) -> object:
+def _cell(records: Records, number: int, row: Row, column: str) -> object:
     if column not in row:
         hint = f'every row has the same columns: write {{"{column}": …}}'
-        raise rows.error(number, f"no `{column}`; it has {listing(list(row))}", hint)
+        raise records.error(number, f"no `{column}`; it has {listing(list(row))}", hint)
     return row[column]
 
 
-def _whole(rows: Records, number: int, column: str, value: str) -> str:
-    """The string itself, plain where numpy gave its own kind."""
+def _valid_text(records: Records, number: int, column: str, value: str) -> str:
+    """The text as a plain string, also where numpy has another type of string."""
     try:
         value.encode()
-    except UnicodeEncodeError:  # JSON can spell half a character, which no tokenizer takes
-        raise rows.error(
+    except UnicodeEncodeError:  # JSON can hold half a character, which no tokenizer reads
+        raise records.error(
             number, f"`{column}` holds half a character: {value!a:.40}", "delete the row"
         ) from None
     return str(value)

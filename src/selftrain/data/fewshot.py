@@ -1,7 +1,8 @@
-"""A few labelled rows drawn from many, and the fingerprint of what was drawn.
+"""Draw a few labelled rows of each class, and name a set of rows by a hash.
 
-The draw is hashed from the seed and each row's uid: neither the order of the file nor a row added
-elsewhere changes who else is drawn, and 16 per class are always among the 32 of the same seed.
+The draw is hashed from the seed and the uid of each row. Neither the order of the file nor a row
+added elsewhere changes which rows are drawn, and the 16 rows of a class are always among the 32
+of the same seed.
 """
 
 from __future__ import annotations
@@ -19,34 +20,34 @@ from selftrain.seeds import child, uniform
 def sample(
     labelled: Iterable[Labelled], k: int, seed: int, *, notes: Notes | None = None
 ) -> tuple[list[Labelled], list[Example]]:
-    """k rows of each class by seed, and all others as a pool without labels.
+    """Draw k rows of each class; all other rows are the pool, without labels.
 
-    A class with fewer rows gives all it has. A text that stands there twice is one text; one with
-    two labels is never drawn, only left in the pool.
+    Of a class with fewer rows all are drawn. A repeated text counts once. A text with two labels
+    is never drawn and goes to the pool.
     """
     require(k >= 1, "k, the labelled rows of each class,", k, "at least 1", "--shots 16")
-    noted = Notes() if notes is None else notes
+    notes = Notes() if notes is None else notes
     draw = child(seed, "fewshot")
     texts = _grouped(labelled, lambda row: uid_of(row.example.text, row.example.pair)).values()
     rows = sorted((min(same, key=_uid) for same in texts), key=lambda r: uniform(draw, _uid(r)))
-    torn = {min(map(_uid, same)) for same in texts if len({row.label for row in same}) > 1}
-    noted.add("texts with two labels left unlabelled", len(torn))
+    ambiguous = {min(map(_uid, same)) for same in texts if len({row.label for row in same}) > 1}
+    notes.add("texts with two labels left unlabelled", len(ambiguous))
 
     few: list[Labelled] = []
-    sure = (row for row in rows if _uid(row) not in torn)
-    for label, ranked in sorted(_grouped(sure, lambda row: row.label).items()):
+    candidates = (row for row in rows if _uid(row) not in ambiguous)
+    for label, ranked in sorted(_grouped(candidates, lambda row: row.label).items()):
         few += ranked[:k]
         if len(ranked) < k:
-            noted.add(f"class `{label}` has fewer than {k} rows: all taken", len(ranked))
-    taken = set(map(_uid, few))
-    return few, [row.example for row in rows if _uid(row) not in taken]
+            notes.add(f"class `{label}` has fewer than {k} rows: all taken", len(ranked))
+    drawn = set(map(_uid, few))
+    return few, [row.example for row in rows if _uid(row) not in drawn]
 
 
 def fingerprint(rows: Iterable[Labelled | Example]) -> str:
     """A sha256 that names a set of rows, whatever their order.
 
-    Row hashes are added up, so a pool is read as a stream and never sorted. The texts count too:
-    a file changed under the same ids is another file.
+    The hashes of the rows are added up, so a pool is read as a stream and never sorted. A text
+    that changes under the same id changes the fingerprint.
     """
     total = count = 0
     for row in rows:

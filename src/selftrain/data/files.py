@@ -1,11 +1,9 @@
-"""Rows by column name, from CSV, TSV, JSON lines, Parquet, data frames and lists.
+"""Read rows by column name from CSV, TSV, JSON lines, Parquet, data frames and lists.
 
 Every source becomes ``Records``: it has a name for error messages, its columns are known, and it
-can be gone through again from the start, so a file larger than memory and a list of strings take
-the same road. Text files are decoded line by line, so that an error can name its line. A file may
-come from anyone: a small packed one can hold a line or a cell larger than memory, which is refused.
-
-The TOML files of tasks and settings are read here too, with limits of the same sense.
+can be read again from the start, so a file larger than memory is used like a list of strings.
+Text files are decoded line by line, so an error names its line. A file may come from anyone: a
+small compressed file can hold a line or a cell larger than memory, and is refused.
 """
 
 from __future__ import annotations
@@ -14,7 +12,6 @@ import codecs
 import csv
 import gzip
 import json
-import math
 import shlex
 import zlib
 from collections import Counter
@@ -24,48 +21,54 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from selftrain.data.rows import missing
 from selftrain.errors import DataError, closest, listing
 
 Row = Mapping[str, object]
 Reader = Callable[[], Iterator[tuple[int, Row]]]
 
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+JSON_LINES = (".jsonl", ".ndjson", ".json-lines", ".jsonlines")
+PARQUET = (".parquet", ".pq")
+
 FIELD_LIMIT = 16 * 2**20
-"""Bytes of one line or one Parquet cell, characters of one CSV record; a longer record is nearly
-always a quote left open."""
+"""Bytes of one line or one Parquet cell, characters of one CSV record. A longer record nearly
+always has a quote that was never closed."""
 BATCH = 256  # rows of a Parquet file unpacked together
-CUT = "cut the text: a model reads no more than its first few hundred words"
+CUT_TEXT = "cut the text: a model reads no more than its first few hundred words"
+ONE_OBJECT = 'write one object on each line: {"text": "…"}'
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Numbered rows of one source, to be read as often as needed."""
+    """Numbered rows of one source, which can be read again and again."""
 
     name: str
     unit: str
-    """What a row's number counts: ``line`` in a text file, ``row`` elsewhere; both from 1."""
+    """What the number of a row counts from 1: ``line`` in a text file, ``row`` elsewhere."""
     read: Reader
     columns: tuple[str, ...]
-    """Those of the first row; JSON objects further down may lack some."""
+    """The columns of the first row; later JSON objects may lack some."""
 
     def __iter__(self) -> Iterator[tuple[int, Row]]:
         return self.read()
 
     def error(self, number: int, problem: str, hint: str) -> DataError:
-        """An error that says where in the source it lies."""
+        """An error that names the source and the row."""
         return DataError(f"{self.name}, {self.unit} {number}: {problem}", hint)
 
 
 def records(source: object, tuples: Sequence[tuple[str, ...]] = ()) -> Records:
     """Rows from a path, a data frame, or an iterable of strings, tuples or mappings.
 
-    ``tuples`` names the places of a tuple, one entry for each length that has a meaning.
+    ``tuples`` names the parts of a tuple, with one entry for each length that is allowed.
     """
     if isinstance(source, str | Path):
         name, unit, read = _file(Path(source))
     elif hasattr(source, "itertuples"):
         name, unit, read = "the data frame", "row", partial(_frame, source)
     elif isinstance(source, Iterable):
-        # A generator can be read once only; whoever trains reads a pool every round.
+        # A generator can be read only once, but training reads a pool in every round.
         items = list(source) if isinstance(source, Iterator) else source
         name, unit, read = "the list", "row", partial(_items, items, tuples)
     else:
@@ -79,30 +82,14 @@ def records(source: object, tuples: Sequence[tuple[str, ...]] = ()) -> Records:
     return Records(name, unit, read, tuple(first[1]))
 
 
-def missing(value: object) -> bool:
-    """Whether a cell holds nothing: None, or the NaN that stands for it in tables."""
-    return value is None or (isinstance(value, float) and math.isnan(value))
-
-
-# ── files ──
-
-PARQUET = (".parquet", ".pq")
-JSON_LINES = (".jsonl", ".ndjson", ".json-lines", ".jsonlines")
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
-ONE_OBJECT = 'write one object on each line: {"text": "…"}'
-
-
-def _suffix(path: Path) -> str:
-    """The ending that tells the format: that of the inner name, where the file is gzipped."""
-    inner = path.with_suffix("") if path.suffix.lower() == ".gz" else path
-    return inner.suffix.lower()
+# ── files ────────────────────────────────────────────────────────────────────────────────────
 
 
 def _file(path: Path) -> tuple[str, str, Reader]:
-    """The name of a file, what its row numbers count, and how it is read."""
+    """The name of a file, what its row numbers count, and a function that reads it."""
     try:
         _check_file(path)
-    except OSError as error:  # a folder we may not enter, or a text given where a path belongs
+    except OSError as error:  # a folder without permission, or a text in place of a path
         raise DataError(
             f"{str(path)[:80]} cannot be opened: {error.strerror}",
             "a string is a path; texts come as a list",
@@ -117,7 +104,7 @@ def _file(path: Path) -> tuple[str, str, Reader]:
     array = path.suffix.lower() == ".json"
     raise DataError(
         f"{path} ends in `{path.suffix}`; expected .csv, .tsv, .jsonl (each also .gz) or .parquet",
-        f"jq -c '.[]' {_typed(path)} > rows.jsonl" if array else "save it as CSV in UTF-8",
+        f"jq -c '.[]' {_quoted(path)} > rows.jsonl" if array else "save it as CSV in UTF-8",
     )
 
 
@@ -127,24 +114,30 @@ def _check_file(path: Path) -> None:
         inside = sorted(entry for entry in path.iterdir() if _suffix(entry) in known)
         raise DataError(
             f"{path} is a folder; expected a file",
-            f"try {_typed(inside[0])}" if inside else f"see what it holds: ls {_typed(path)}",
+            f"try {_quoted(inside[0])}" if inside else f"see what it holds: ls {_quoted(path)}",
         )
     if not path.exists():
         folder = path.parent
         near = closest(path.name, [p.name for p in folder.iterdir()] if folder.is_dir() else [])
         raise DataError(
             f"{path} does not exist",
-            f"did you mean {_typed(folder / near)}?" if near else f"see: ls {_typed(folder)}",
+            f"did you mean {_quoted(folder / near)}?" if near else f"see: ls {_quoted(folder)}",
         )
+
+
+def _suffix(path: Path) -> str:
+    """The ending that tells the format, without a ``.gz`` after it."""
+    inner = path.with_suffix("") if path.suffix.lower() == ".gz" else path
+    return inner.suffix.lower()
 
 
 def _csv(path: Path, delimiter: str) -> Iterator[tuple[int, Row]]:
     rows = _csv_fields(path, delimiter)
     line, header = next(rows, (1, []))
     names = [name.strip() for name in header]
-    twice = next((name for name, times in Counter(names).items() if name and times > 1), None)
-    if twice is not None:
-        raise _at(path, line, f"two columns are named `{twice}`", "rename one of them")
+    repeated = next((name for name, times in Counter(names).items() if name and times > 1), None)
+    if repeated is not None:
+        raise _at(path, line, f"two columns are named `{repeated}`", "rename one of them")
     for line, fields in rows:
         if len(fields) != len(names):
             raise _at(
@@ -157,9 +150,9 @@ def _csv(path: Path, delimiter: str) -> Iterator[tuple[int, Row]]:
 
 
 def _csv_fields(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """The fields of each record and the line it starts on; a blank line is no record."""
-    csv.field_size_limit(FIELD_LIMIT)  # one limit for the whole process: the module has no other
-    size = 0  # of the record being read, which may have many lines and fields
+    """The fields of each record and the line it starts on; blank lines are skipped."""
+    csv.field_size_limit(FIELD_LIMIT)  # of the whole process: the csv module has no other limit
+    size = 0  # characters of the record being read, which may have many lines and fields
 
     def lines() -> Iterator[str]:
         nonlocal size
@@ -169,7 +162,7 @@ def _csv_fields(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
                 raise csv.Error(f"a record of more than {FIELD_LIMIT:,} characters")
             yield line
 
-    # Strict: a stray quote must be an error, or it would swallow the rows up to the next one.
+    # Strict: without it, a stray quote would swallow the rows up to the next quote.
     reader = csv.reader(lines(), delimiter=delimiter, strict=True)
     while True:
         line, size = reader.line_num + 1, 0
@@ -200,7 +193,7 @@ def _json_lines(path: Path) -> Iterator[tuple[int, Row]]:
         if not isinstance(row, dict):
             kind, hint = f"{row!r:.40}", ONE_OBJECT
             if isinstance(row, list):
-                kind, hint = "an array", f"jq -c '.[]' {_typed(path)} > rows.jsonl"
+                kind, hint = "an array", f"jq -c '.[]' {_quoted(path)} > rows.jsonl"
             raise _at(path, number, f"{kind}; expected an object on each line", hint)
         yield number, row
 
@@ -213,9 +206,9 @@ def _parquet(path: Path) -> Iterator[tuple[int, Row]]:
     try:
         with pyarrow.parquet.ParquetFile(path) as file:
             paths = [column.path for column in file.schema]
-        # As dictionaries: packed, a text takes no more room a million times than once.
+        # As dictionaries: a text repeated a million times then takes its memory once.
         with pyarrow.parquet.ParquetFile(path, read_dictionary=paths, buffer_size=2**16) as file:
-            for group in range(file.num_row_groups):  # at once, pyarrow would hold the whole file
+            for group in range(file.num_row_groups):  # all at once would take the whole file
                 for batch in file.iter_batches(BATCH, row_groups=[group], use_threads=False):
                     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
                     for place in range(batch.num_rows):
@@ -231,7 +224,7 @@ def _parquet(path: Path) -> Iterator[tuple[int, Row]]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Cells(Mapping[str, object]):
-    """A row of a Parquet file: a cell is unpacked, and can be wrong, only when it is asked for."""
+    """A row of a Parquet file; each cell is unpacked, and checked, when it is read."""
 
     where: str
     columns: Mapping[str, Any]
@@ -251,16 +244,16 @@ class _Cells(Mapping[str, object]):
         try:
             cell = column[self.place]
             cell = cell.value if hasattr(cell, "dictionary") else cell
-            held = cell.as_buffer() if hasattr(cell, "as_buffer") else None
-            if held is None or held.size <= FIELD_LIMIT:
+            buffer = cell.as_buffer() if hasattr(cell, "as_buffer") else None
+            if buffer is None or buffer.size <= FIELD_LIMIT:
                 return cell.as_py()
-        # No text, a date past the calendar, an unknown time zone: each has an error of its own.
+        # Bytes that are no text, a date past the calendar, an unknown time zone.
         except (ValueError, ArithmeticError, LookupError) as error:
             reason = str(error).partition("\n")[0]
             raise DataError(
                 f"{self.where}: `{name}` cannot be read: {reason}", "write the column as text"
             ) from None
-        raise DataError(f"{self.where}: `{name}` has more than {FIELD_LIMIT:,} bytes", CUT)
+        raise DataError(f"{self.where}: `{name}` has more than {FIELD_LIMIT:,} bytes", CUT_TEXT)
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -270,16 +263,16 @@ def _lines(path: Path) -> Iterator[str]:
         with opened(path, "rb") as file:
             for number, raw in enumerate(iter(partial(file.readline, FIELD_LIMIT + 1), b""), 1):
                 if len(raw) > FIELD_LIMIT:
-                    raise _at(path, number, f"more than {FIELD_LIMIT:,} bytes", CUT)
+                    raise _at(path, number, f"more than {FIELD_LIMIT:,} bytes", CUT_TEXT)
                 line = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
                 yield _decoded(line, path, number)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(
-            f"{path} is not a whole gzip file: {error}", f"see what it is: file {_typed(path)}"
+            f"{path} is not a whole gzip file: {error}", f"see what it is: file {_quoted(path)}"
         ) from None
     except OSError as error:
         raise DataError(
-            f"{path} cannot be read: {error.strerror}", f"look at its rights: ls -l {_typed(path)}"
+            f"{path} cannot be read: {error.strerror}", f"look at its rights: ls -l {_quoted(path)}"
         ) from None
 
 
@@ -299,16 +292,16 @@ def _decoded(raw: bytes, path: Path, number: int) -> str:
 
 
 def _convert(path: Path, raw: bytes) -> str:
-    """The command that makes the file readable, as far as its first bytes tell."""
+    """The command that makes a file readable, guessed from its first bytes."""
     if raw.startswith(b"\x1f\x8b"):
-        return f"it is gzipped: mv {_typed(path)} {_typed(f'{path}.gz')}"
+        return f"it is gzipped: mv {_quoted(path)} {_quoted(f'{path}.gz')}"
     utf16 = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     encoding = "UTF-16" if utf16 else "WINDOWS-1252"
-    return f"iconv -f {encoding} -t UTF-8 {_typed(path)} > {_typed(f'utf8-{path.name}')}"
+    return f"iconv -f {encoding} -t UTF-8 {_quoted(path)} > {_quoted(f'utf8-{path.name}')}"
 
 
-def _typed(path: Path | str) -> str:
-    """A path as it is typed in a shell."""
+def _quoted(path: Path | str) -> str:
+    """A path as it is typed in a shell, in quotes where it needs them."""
     return shlex.quote(str(path))
 
 
@@ -316,7 +309,7 @@ def _at(path: Path, line: int, problem: str, hint: str) -> DataError:
     return DataError(f"{path}, line {line}: {problem}", hint)
 
 
-# ── memory ──
+# ── data frames and lists ────────────────────────────────────────────────────────────────────
 
 
 def _frame(frame: Any) -> Iterator[tuple[int, Row]]:
@@ -333,14 +326,14 @@ def _frame(frame: Any) -> Iterator[tuple[int, Row]]:
 
 
 def _items(items: Iterable[object], tuples: Sequence[tuple[str, ...]]) -> Iterator[tuple[int, Row]]:
-    shapes = {len(names): names for names in tuples}
+    names_by_length = {len(names): names for names in tuples}
     for number, item in enumerate(items, 1):
         if isinstance(item, str) or missing(item):
             yield number, {"text": item}
         elif isinstance(item, Mapping):
             yield number, item
-        elif isinstance(item, tuple | list) and len(item) in shapes:
-            yield number, dict(zip(shapes[len(item)], item, strict=True))
+        elif isinstance(item, tuple | list) and len(item) in names_by_length:
+            yield number, dict(zip(names_by_length[len(item)], item, strict=True))
         else:
             expected = ["strings", *(f"({', '.join(names)})" for names in tuples), "dicts"]
             raise DataError(

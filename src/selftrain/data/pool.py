@@ -1,4 +1,8 @@
-"""The pool: unlabelled examples, without empty rows, duplicates, or labelled and tested texts."""
+"""The pool: unlabelled examples without empty rows, duplicates, or texts used elsewhere.
+
+A short pool is kept in memory. A long one is read from its source again in each round, and only
+64 bits of each uid and text are remembered, to find duplicates.
+"""
 
 from __future__ import annotations
 
@@ -10,27 +14,22 @@ from dataclasses import dataclass
 
 from selftrain.data.rows import Example, Labelled, Notes, is_empty, uid_of
 
-# ── the pool ──
-
-HELD = 100_000
-"""Rows of a pool kept in memory; a longer one is read from its source again each time."""
-HELD_CHARACTERS = 2**28
-"""Characters of all those rows together: a few long texts fill the memory of many short ones."""
+MAX_ROWS_IN_MEMORY = 100_000
+"""A pool with more rows is read from its source each time."""
+MAX_CHARACTERS_IN_MEMORY = 2**28
+"""So is one with more characters: a few long texts need the memory of many short ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Unlabelled examples without empty rows, repeated rows, or texts that are kept apart.
-
-    What a long pool keeps in memory while it is read is 64 bits of each name it has met.
-    """
+    """Unlabelled examples that can be read again, without empty, repeated or excluded texts."""
 
     source: Iterable[Example]
     size: int
     excluded: frozenset[str] = frozenset()
-    """The gists of labelled, dev and test texts."""
+    """Text keys of labelled, dev and test rows."""
     in_memory: bool = False
-    """Whether the source is held in memory and already clean."""
+    """Whether ``source`` is already clean and in memory."""
 
     def __iter__(self) -> Iterator[Example]:
         return (
@@ -44,49 +43,74 @@ class Pool:
 def clean_pool(
     source: Iterable[Example], excluded: frozenset[str] = frozenset(), *, notes: Notes
 ) -> Pool:
-    """Go through a source once: count what it holds, note what is dropped, keep it if short."""
-    held: list[Example] = []
-    size, room = 0, HELD_CHARACTERS
+    """Read a source once: count its rows, note what is dropped, keep the rows if they are few."""
+    rows: list[Example] = []
+    size, room = 0, MAX_CHARACTERS_IN_MEMORY
     for size, example in enumerate(_cleaned(source, excluded, notes), 1):
         room -= len(example.uid) + len(example.text) + len(example.pair or "")
-        if size <= HELD and room >= 0:
-            held.append(example)
-    if len(held) < size:
+        if size <= MAX_ROWS_IN_MEMORY and room >= 0:
+            rows.append(example)
+    if len(rows) < size:
         return Pool(source, size, excluded)
-    return Pool(tuple(held), size, excluded, in_memory=True)
+    return Pool(tuple(rows), size, excluded, in_memory=True)
+
+
+def remove_overlap(
+    pool: Iterable[Example],
+    others: Iterable[Example | Labelled],
+    notes: Notes,
+    what: str = "labelled",
+) -> Pool:
+    """The pool without the texts of other rows, which are labelled or scored on."""
+    clean = pool if isinstance(pool, Pool) else clean_pool(pool, notes=notes)
+    excluded = clean.excluded | {text_key(other) for other in others}
+    smaller = clean_pool(clean.source, excluded, notes=Notes())  # other drops are noted already
+    notes.add(f"{what} texts inside the pool removed", len(clean) - len(smaller))
+    return smaller
+
+
+def text_key(row: Example | Labelled) -> str:
+    """A key that two texts share if only case, blanks or the coding of accents differ."""
+    example = row.example if isinstance(row, Labelled) else row
+    sides = [example.text] if example.pair is None else [example.text, example.pair]
+    plain = (" ".join(unicodedata.normalize("NFKC", side).casefold().split()) for side in sides)
+    return uid_of("\x1f".join(plain))
 
 
 def _cleaned(
     source: Iterable[Example], excluded: frozenset[str], notes: Notes
 ) -> Iterator[Example]:
-    met = Marks()
+    seen = HashSet()
     for example in source:
         if is_empty(example):
             notes.add("empty pool rows dropped")
             continue
-        marks = {mark_of(example.uid), mark_of(uid_of(example.text, example.pair))}
-        if any(mark in met for mark in marks):
+        hashes = {hash_of(example.uid), hash_of(uid_of(example.text, example.pair))}
+        if any(number in seen for number in hashes):
             notes.add("duplicate pool rows dropped")
             continue
-        for mark in marks:
-            met.add(mark)
+        for number in hashes:
+            seen.add(number)
         if not excluded or text_key(example) not in excluded:
             yield example
 
 
-def mark_of(name: str) -> int:
-    """64 bits that stand for a name, never 0."""
-    # Among n names two share a mark with a chance of about n² / 2^65: one in 37 million for a
-    # million of them. The later row would be dropped as a duplicate, in every run alike.
+# ── many hashes in little memory ─────────────────────────────────────────────────────────────
+
+
+def hash_of(name: str) -> int:
+    """A 64-bit hash of a name, never 0."""
+    # Among n names two have the same hash with a chance of about n² / 2^65: one in 37 million for
+    # a million names. The later row would be dropped as a duplicate, the same in every run.
     digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big") or 1
 
 
-class Marks:
-    """A set of marks in 11 to 16 bytes each, where a set of strings takes about 150.
+class HashSet:
+    """A set of 64-bit hashes in 11 to 16 bytes each, where a set of strings takes about 150.
 
-    Many small tables, each with open addressing: the next free slot is taken. A table is made
-    half as large again when three quarters are full, so growing never holds two copies of all.
+    Many small tables with open addressing: a hash goes to the next free slot. A table that is
+    three quarters full grows by half, so growing never needs a second copy of everything.
     """
 
     TABLES = 256
@@ -98,53 +122,31 @@ class Marks:
     def __len__(self) -> int:
         return sum(self._counts)
 
-    def __contains__(self, mark: int) -> bool:
-        table = self._tables[mark % self.TABLES]
-        return table[self._slot(table, mark)] == mark
+    def __contains__(self, number: int) -> bool:
+        table = self._tables[number % self.TABLES]
+        return table[self._slot(table, number)] == number
 
-    def add(self, mark: int) -> None:
-        """Keep a mark; one that is there stays there once."""
-        number = mark % self.TABLES
-        table = self._tables[number]
-        slot = self._slot(table, mark)
+    def add(self, number: int) -> None:
+        """Add a hash; adding it again changes nothing."""
+        place = number % self.TABLES
+        table = self._tables[place]
+        slot = self._slot(table, number)
         if table[slot]:
             return
-        table[slot] = mark
-        self._counts[number] += 1
-        if 4 * self._counts[number] > 3 * len(table):
-            self._tables[number] = self._grown(table)
+        table[slot] = number
+        self._counts[place] += 1
+        if 4 * self._counts[place] > 3 * len(table):
+            self._tables[place] = self._grown(table)
 
-    def _slot(self, table: array[int], mark: int) -> int:
-        """Where the mark is, or would be put: 0 is a free slot."""
-        slot = mark // self.TABLES % len(table)
-        while table[slot] and table[slot] != mark:
+    def _slot(self, table: array[int], number: int) -> int:
+        """The slot of this hash, or the free one where it would go; 0 means free."""
+        slot = number // self.TABLES % len(table)
+        while table[slot] and table[slot] != number:
             slot = (slot + 1) % len(table)
         return slot
 
     def _grown(self, table: array[int]) -> array[int]:
         larger = array("Q", bytes(8 * (len(table) * 3 // 2)))
-        for mark in filter(None, table):
-            larger[self._slot(larger, mark)] = mark
+        for number in filter(None, table):
+            larger[self._slot(larger, number)] = number
         return larger
-
-
-def remove_overlap(
-    pool: Iterable[Example],
-    others: Iterable[Example | Labelled],
-    notes: Notes,
-    what: str = "labelled",
-) -> Pool:
-    """The pool without the texts of others: what is labelled or tested on is not learnt from."""
-    clean = pool if isinstance(pool, Pool) else clean_pool(pool, notes=notes)
-    excluded = clean.excluded | {text_key(other) for other in others}
-    rest = clean_pool(clean.source, excluded, notes=Notes())  # its other drops are noted already
-    notes.add(f"{what} texts inside the pool removed", len(clean) - len(rest))
-    return rest
-
-
-def text_key(row: Example | Labelled) -> str:
-    """What makes two texts the same reading: neither case nor blanks nor how accents are coded."""
-    example = row.example if isinstance(row, Labelled) else row
-    sides = [example.text] if example.pair is None else [example.text, example.pair]
-    plain = (" ".join(unicodedata.normalize("NFKC", side).casefold().split()) for side in sides)
-    return uid_of("\x1f".join(plain))

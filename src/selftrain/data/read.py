@@ -1,4 +1,4 @@
-"""From files to examples: gold rows, a pool, or texts to answer."""
+"""Read labelled rows, a pool, or new texts to classify, from a file or from memory."""
 
 from __future__ import annotations
 
@@ -20,12 +20,10 @@ from selftrain.data.pool import Pool, clean_pool
 from selftrain.data.rows import Example, Labelled, Notes, is_empty, uid_of
 from selftrain.errors import DataError
 
-# ── reading ──
-
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Which column holds what; None is found by the usual names."""
+    """The names of the columns; None means: find it by the usual names."""
 
     text: str | None = None
     pair: str | None = None
@@ -35,18 +33,18 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The rows to be answered by ``predict``: all of them, in order, empty texts too."""
+    """The rows that ``predict`` classifies: all of them, in order, even empty texts."""
 
     examples: tuple[Example, ...]
     id_column: str | None
-    """The column the uids come from; None where they are hashes."""
+    """The column of the uids; None where they are hashes."""
 
 
 def read_labelled(source: object, columns: Columns = Columns(), *, notes: Notes) -> list[Labelled]:
-    """Gold rows, in order: from a path, a data frame, dicts, or (text, label) tuples.
+    """Labelled rows in order, from a path, a data frame, dicts, or (text, label) tuples.
 
-    Rows are never dropped here, because a test set must keep its size: a row without a text or
-    a label is an error.
+    No row is dropped, because a test set must keep its size: a row without a text or a label is
+    an error.
     """
     rows = records(source, [("text", "label"), ("text", "pair", "label")])
     reader, column = _Reader.of(rows, columns), label_column(rows, columns.label)
@@ -64,7 +62,7 @@ def read_labelled(source: object, columns: Columns = Columns(), *, notes: Notes)
 
 
 def read_unlabelled(source: object, columns: Columns = Columns(), *, notes: Notes) -> Pool:
-    """The pool: from a path, a data frame, dicts, strings, or (text, pair) tuples."""
+    """The pool, from a path, a data frame, dicts, strings, or (text, pair) tuples."""
     rows = records(source, [("text", "pair")])
     stray = stray_label_column(rows, columns.label)
     if stray is not None:
@@ -73,43 +71,43 @@ def read_unlabelled(source: object, columns: Columns = Columns(), *, notes: Note
 
 
 def read_texts(source: object, columns: Columns = Columns(), *, notes: Notes) -> Table:
-    """New texts to answer; a row is never dropped, so that answers can be laid beside them."""
+    """New texts to classify. No row is dropped, so answers and rows have the same order."""
     rows = records(source, [("text", "pair")])
     reader = _Reader.of(rows, columns)
-    found = tuple(reader)
-    notes.add("empty texts answered like any other", sum(map(is_empty, found)))
-    return Table(found, reader.id)
+    examples = tuple(reader)
+    notes.add("empty texts answered like any other", sum(map(is_empty, examples)))
+    return Table(examples, reader.id)
 
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Rows to examples, as often as asked: the source of a pool."""
+    """Turns records into examples, again and again: the source of a pool."""
 
-    rows: Records
+    records: Records
     text: str
     pair: str | None
     id: str | None
 
     @classmethod
-    def of(cls, rows: Records, columns: Columns) -> _Reader:
-        text, pair = text_columns(rows, columns.text, columns.pair)
-        return cls(rows, text, pair, id_column(rows, columns.id))
+    def of(cls, records: Records, columns: Columns) -> _Reader:
+        text, pair = text_columns(records, columns.text, columns.pair)
+        return cls(records, text, pair, id_column(records, columns.id))
 
     def __iter__(self) -> Iterator[Example]:
-        return (self.example(number, row) for number, row in self.rows)
+        return (self.example(number, row) for number, row in self.records)
 
     def example(self, number: int, row: Row) -> Example:
-        text = text_cell(self.rows, number, row, self.text)
-        pair = None if self.pair is None else text_cell(self.rows, number, row, self.pair)
-        named = "" if self.id is None else id_cell(self.rows, number, row, self.id)
-        return Example(named or uid_of(text, pair), text, pair)
+        text = text_cell(self.records, number, row, self.text)
+        pair = None if self.pair is None else text_cell(self.records, number, row, self.pair)
+        id = "" if self.id is None else id_cell(self.records, number, row, self.id)
+        return Example(id or uid_of(text, pair), text, pair)
 
 
-def _check_ids(found: Iterable[Example], name: str) -> None:
-    ids = Counter(each.uid for each in found if each.uid != uid_of(each.text, each.pair))
+def _check_ids(examples: Iterable[Example], name: str) -> None:
+    ids = Counter(row.uid for row in examples if row.uid != uid_of(row.text, row.pair))
     for uid, times in ids.most_common(1):
         if times > 1:
             raise DataError(
-                f"{name}: id `{uid}` stands {times} times; ids must be unique",
-                "make them unique, or remove the column: texts are then named by their hash",
+                f"{name}: {times} rows have the id `{uid}`; ids must be unique",
+                "make them unique, or remove the column: ids are then hashes of the texts",
             )

@@ -1,7 +1,7 @@
-"""What we learn from: examples, labels, splits and lessons, and reading them from files.
+"""The values that pass between the rooms: examples, labelled rows, splits and lessons.
 
-An ``Example`` has no label and a ``Labelled`` has one, so a pool cannot leak what it was
-never given: the type of the pool has no field for it.
+An ``Example`` has no label and a ``Labelled`` has one. A pool is made of examples, so it cannot
+leak a label: its type has no field for one.
 """
 
 from __future__ import annotations
@@ -11,10 +11,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from selftrain.errors import DataError
+
+# ── values ───────────────────────────────────────────────────────────────────────────────────
+
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One text, or a pair of texts, with a name of its own and no label."""
+    """One text, or a pair of texts, with a unique name and no label."""
 
     uid: str
     """The id column, else a hash of text and pair; never a row number."""
@@ -45,7 +49,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class AuditLine:
-    """One line of the audit: what the teacher thought of an example, and what became of it."""
+    """One line of the audit: the teacher's votes on an example, and the role it was given."""
 
     uid: str
     label: str
@@ -54,11 +58,11 @@ class AuditLine:
     weight: float
     """The selection weight s_i before normalisation (Eq. 5)."""
     role: str
-    """``easy`` (drawn), ``hard`` (kept for contrast) or ``left``."""
+    """``easy`` (drawn for training), ``hard`` (used for contrast) or ``left`` (not used)."""
 
 
 class AuditLines(Protocol):
-    """The lines of an audit: how many, and each of them as often as asked."""
+    """The lines of an audit, with their number; they can be read again and again."""
 
     def __len__(self) -> int: ...
 
@@ -73,32 +77,19 @@ class Lesson:
     easy: tuple[Labelled, ...] = ()
     hard: tuple[Labelled, ...] = ()
     audit: AuditLines = ()
-    """A tuple in the order of uids; of a long pool, read from a file in the pool's own order."""
+    """A tuple sorted by uid; for a long pool, lines read from a file in the order of the pool."""
     near: tuple[tuple[int, ...], ...] = ()
-    """For each easy row the places of its neighbours among the easy; empty where none are asked
-    for."""
-
-
-def uid_of(text: str, pair: str | None = None) -> str:
-    """The name of an example without an id column: a hash of its text and pair."""
-    whole = text if pair is None else f"{text}\x1f{pair}"
-    return hashlib.blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=10).hexdigest()
-
-
-def examples(texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[Example]:
-    """Examples from plain strings, named by their hash."""
-    seconds: Sequence[str | None] = pairs if pairs is not None else [None] * len(texts)
-    return [Example(uid_of(a, b), a, b) for a, b in zip(texts, seconds, strict=True)]
+    """For each easy row, the places of its neighbours among the easy rows; empty if not used."""
 
 
 @dataclass
 class Notes:
-    """What was put right while reading, counted, for the user to be told."""
+    """Warnings collected while reading, with counts."""
 
     counts: dict[str, int] = field(default_factory=dict)
 
     def add(self, text: str, count: int = 1) -> None:
-        """Count something once more; nothing found is nothing said."""
+        """Add to the count of a warning; a count of 0 adds no warning."""
         if count:
             self.counts[text] = self.counts.get(text, 0) + count
 
@@ -106,6 +97,62 @@ class Notes:
         return iter(self.counts.items())
 
 
+# ── examples from plain strings ──────────────────────────────────────────────────────────────
+
+
+def uid_of(text: str, pair: str | None = None) -> str:
+    """The uid of an example without an id: a hash of its text and pair."""
+    content = text if pair is None else f"{text}\x1f{pair}"
+    return hashlib.blake2b(content.encode("utf-8", "surrogatepass"), digest_size=10).hexdigest()
+
+
+def examples(texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[Example]:
+    """Examples from plain strings, with uids from hashes.
+
+    >>> examples(["it rains"], ["it is wet"])[0].pair
+    'it is wet'
+    """
+    seconds: Sequence[str | None] = pairs if pairs is not None else [None] * len(texts)
+    return [Example(uid_of(a, b), a, b) for a, b in zip(texts, seconds, strict=True)]
+
+
+def example_of(number: int, row: object) -> Example:
+    """An example from one string or a pair of strings; ``number`` is its place, for an error.
+
+    >>> example_of(1, ("it rains", "it is wet")).pair
+    'it is wet'
+    """
+    is_pair = isinstance(row, tuple | list) or getattr(row, "ndim", 0) == 1  # or a numpy array
+    sides = tuple(row) if is_pair else (row,)  # type: ignore[arg-type]
+    if len(sides) not in (1, 2) or not all(isinstance(side, str) for side in sides):
+        raise DataError(
+            f"text {number} is {row!r:.40}; expected a string, or a pair of strings",
+            'give a list of strings: ["a fine film", …]',
+        )
+    plain = tuple(map(str, sides))  # numpy has another type of string
+    try:
+        "".join(plain).encode()
+    except UnicodeEncodeError:
+        raise DataError(
+            f"text {number} holds half a character: {row!a:.40}", "leave it out"
+        ) from None
+    return Example(uid_of(*plain), *plain)
+
+
 def is_empty(example: Example) -> bool:
-    """Whether there is nothing to read: in a pair, one blank side is enough."""
+    """Whether there is nothing to read; in a pair, one blank side is enough."""
     return not example.text.strip() or (example.pair is not None and not example.pair.strip())
+
+
+def missing(value: object) -> bool:
+    """Whether a cell or a label is not there: None, NaN, or pandas' NA.
+
+    >>> missing(None), missing(float("nan")), missing(""), missing(0)
+    (True, True, False, False)
+    """
+    try:
+        return value is None or bool(value != value)  # noqa: PLR0124  (NaN is not itself)
+    except TypeError:  # pandas' NA is neither true nor false
+        return True
+    except ValueError:  # nor is an array, but that is a value
+        return False

@@ -1,4 +1,4 @@
-"""What a run may see: labelled rows, dev rows and a pool, checked and free of overlap."""
+"""The split of a run: labelled rows, dev rows and a pool, checked and free of overlap."""
 
 from __future__ import annotations
 
@@ -10,75 +10,89 @@ from selftrain.data.pool import remove_overlap, text_key
 from selftrain.data.rows import Example, Labelled, Notes, Split, uid_of
 from selftrain.errors import DataError, closest, listing
 
-# ── the split ──
-
 
 def make_split(
     labelled: Sequence[Labelled],
     unlabelled: Iterable[Example],
     dev: Sequence[Labelled] = (),
     *,
+    test: Sequence[Labelled] = (),
     notes: Notes,
 ) -> Split:
-    """What a run may see, checked: classes that can be learnt, and a pool apart from them."""
+    """Check the rows of a run and remove overlaps, so that no score comes from a text learnt from.
+
+    Labelled, dev and test texts leave the pool, and labelled texts leave dev. Test rows are only
+    compared: they are not part of the split, and one that is also labelled is noted.
+
+    >>> from selftrain.data.rows import examples
+    >>> gold = [Labelled(each, each.text[0]) for each in examples(["a1", "a2", "b1", "b2"])]
+    >>> test = [Labelled(each, "a") for each in examples(["a3"])]
+    >>> split = make_split(gold, examples(["A1", "a3", "new"]), test=test, notes=Notes())
+    >>> [row.text for row in split.unlabelled]
+    ['new']
+    """
     gold = _distinct(labelled, "labelled", notes)
     _check_classes(gold)
     notes.add("numeric labels kept as strings", sum(_is_number(row.label) for row in gold))
-    held_out = _without(_distinct(dev, "dev", notes), gold, notes)
-    check_labels(held_out, {row.label for row in gold}, "dev")
-    pool = remove_overlap(unlabelled, [*gold, *held_out], notes, "labelled or dev")
+    classes = {row.label for row in gold}
+    dev_rows = _without_labelled(_distinct(dev, "dev", notes), gold, notes)
+    check_labels(dev_rows, classes, "dev")
+    check_labels(test, classes, "test")
+    check_pairs(row.example for row in (*gold, *dev_rows, *test))
+    _note_labelled_test_rows(test, gold, notes)
+    if test:
+        unlabelled = remove_overlap(unlabelled, test, notes, "test")
+    pool = remove_overlap(unlabelled, [*gold, *dev_rows], notes, "labelled or dev")
     if not len(pool):
         raise DataError(
-            "the pool is empty: every row is empty, repeated, or also labelled",
+            "the pool is empty: every row is empty, repeated, or also a labelled, dev or test row",
             "give other texts: --unlabelled FILE",
         )
-    check_pairs([*(row.example for row in (*gold, *held_out)), next(iter(pool))])
-    return Split(tuple(gold), pool, tuple(held_out))
+    check_pairs([gold[0].example, next(iter(pool))])
+    return Split(tuple(gold), pool, tuple(dev_rows))
+
+
+# ── checks ───────────────────────────────────────────────────────────────────────────────────
 
 
 def check_labels(rows: Iterable[Labelled], known: Collection[str], where: str) -> None:
-    """Every label of dev or test must have been seen in training."""
-    strange = next((row.label for row in rows if row.label not in known), None)
-    if strange is not None:
-        near = closest(strange, known)
+    """Raise for a label of dev or test that no labelled row has."""
+    unknown = next((row.label for row in rows if row.label not in known), None)
+    if unknown is not None:
+        near = closest(unknown, known)
         raise DataError(
-            f"label `{strange}` in {where} was never seen in training; "
+            f"label `{unknown}` in {where} was never seen in training; "
             f"it has {listing(sorted(known))}",
-            f"did you mean `{near}`?" if near else f"label some training rows `{strange}`",
+            f"did you mean `{near}`?" if near else f"label some training rows `{unknown}`",
+        )
+
+
+def check_pairs(rows: Iterable[Example]) -> None:
+    """Raise where some examples are pairs and others are not."""
+    if len({example.pair is None for example in rows}) > 1:
+        raise DataError(
+            "some rows are pairs of texts and others single texts",
+            "name the columns that all files share: --text COLUMN --pair COLUMN",
         )
 
 
 def check_kind(examples: Sequence[Example], *, pair: bool, who: str) -> None:
-    """Whoever was trained on pairs answers pairs, and single texts otherwise."""
-    given = any(example.pair is not None for example in examples)
-    if examples and given != pair:
+    """Raise unless the examples are pairs for a model of pairs, and single texts otherwise."""
+    are_pairs = any(example.pair is not None for example in examples)
+    if examples and are_pairs != pair:
         kinds = ("single texts", "pairs of texts")
         raise DataError(
-            f"{who} was trained on {kinds[pair]}, these rows are {kinds[given]}",
+            f"{who} was trained on {kinds[pair]}, these rows are {kinds[are_pairs]}",
             "name the columns: --text COLUMN" + " --pair COLUMN" * pair,
         )
-
-
-def _distinct(rows: Iterable[Labelled], where: str, notes: Notes) -> list[Labelled]:
-    first: dict[str, Labelled] = {}
-    for row in rows:
-        text, label = row.example.text, row.label
-        kept = first.setdefault(uid_of(text, row.example.pair), row)
-        if kept.label != label:
-            raise DataError(
-                f"the {where} text {text!r:.60} has two labels: `{kept.label}` and `{label}`",
-                "keep one of the two rows",
-            )
-        notes.add(f"duplicate {where} rows dropped", int(kept is not row))
-    return list(first.values())
 
 
 def _check_classes(gold: Sequence[Labelled]) -> None:
     counts = Counter(row.label for row in gold)
     if len(counts) < 2:
-        found = "".join(f"one class: `{label}`" for label in counts) or "no class"
+        classes = "".join(f"one class: `{label}`" for label in counts) or "no class"
         raise DataError(
-            f"the labelled rows have {found}; expected at least 2",
+            f"the labelled rows have {classes}; expected at least 2",
             "add rows of another class, or name the right column: --label COLUMN",
         )
     label, count = min(counts.items(), key=lambda item: (item[1], item[0]))
@@ -89,23 +103,44 @@ def _check_classes(gold: Sequence[Labelled]) -> None:
         )
 
 
-def _without(dev: list[Labelled], gold: Iterable[Labelled], notes: Notes) -> list[Labelled]:
-    """Dev rows that were not learnt from: measured on its own lessons, any model looks good."""
-    learnt = {text_key(row) for row in gold}
-    rest = [row for row in dev if text_key(row) not in learnt]
-    if dev and not rest:
+# ── repeated rows ────────────────────────────────────────────────────────────────────────────
+
+
+def _distinct(rows: Iterable[Labelled], where: str, notes: Notes) -> list[Labelled]:
+    """Each text once; a text with two labels is an error."""
+    by_text: dict[str, Labelled] = {}
+    for row in rows:
+        text, label = row.example.text, row.label
+        first = by_text.setdefault(uid_of(text, row.example.pair), row)
+        if first.label != label:
+            raise DataError(
+                f"the {where} text {text!r:.60} has two labels: `{first.label}` and `{label}`",
+                "keep one of the two rows",
+            )
+        notes.add(f"duplicate {where} rows dropped", int(first is not row))
+    return list(by_text.values())
+
+
+def _without_labelled(
+    dev: list[Labelled], gold: Iterable[Labelled], notes: Notes
+) -> list[Labelled]:
+    """Dev rows that are not labelled rows: a model is not scored on texts it has learnt."""
+    learnt = set(map(text_key, gold))
+    others = [row for row in dev if text_key(row) not in learnt]
+    if dev and not others:
         raise DataError("every dev row is also a labelled row", "give other rows, or no dev set")
-    notes.add("labelled texts inside dev removed", len(dev) - len(rest))
-    return rest
+    notes.add("labelled texts inside dev removed", len(dev) - len(others))
+    return others
 
 
-def check_pairs(found: Iterable[Example]) -> None:
-    """Raise where some examples are pairs and others are not."""
-    if len({example.pair is None for example in found}) > 1:
-        raise DataError(
-            "some rows are pairs of texts and others single texts",
-            "name the columns that all files share: --text COLUMN --pair COLUMN",
-        )
+def _note_labelled_test_rows(
+    test: Iterable[Labelled], gold: Iterable[Labelled], notes: Notes
+) -> None:
+    learnt = set(map(text_key, gold))
+    notes.add(
+        "test rows that are also in the training data: the score is too optimistic",
+        sum(text_key(row) in learnt for row in test),
+    )
 
 
 def _is_number(label: str) -> bool:

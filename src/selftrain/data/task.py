@@ -1,4 +1,4 @@
-"""A task as data: its classes, its template, its label words and its metric."""
+"""A task: its classes, its template and its label words."""
 
 from __future__ import annotations
 
@@ -7,26 +7,24 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
-from selftrain.data.toml import read_tables
-from selftrain.errors import ConfigError, DataError, first_problem, require
+from selftrain.data.toml import check_name, read_tables
+from selftrain.errors import ConfigError, DataError, parsed, require
 
 TASKS = Path(__file__).parent / "tasks"
 HINT = "correct the task file, or task.NAME in the config"
 HUB = "hub"
-"""The table of a task file that says where rows are to be had; it changes nothing of the task."""
+"""The table of a task file that says where to download rows; it is no part of the task."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What is to be told apart. Label names live here, and so in every saved model."""
+    """The classes to tell apart. Label names live here, and so in every saved model."""
 
     name: str
     labels: tuple[str, ...]
     """The classes in a fixed order: column c of every probability is ``labels[c]``."""
     template: str | None = None
-    """For prompts, with one ``{mask}`` and ``{text}``, or ``{a}`` and ``{b}`` for a pair."""
+    """For prompts: one ``{mask}``, and ``{text}``, or ``{a}`` and ``{b}`` for a pair."""
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """One label word (or several, whose probabilities add) for each class."""
     metric: str = "accuracy"
@@ -42,8 +40,8 @@ class Task:
                 f"task `{self.name}` has {len(self.labels)} class; expected at least 2",
                 "label a few examples of every class you want to tell apart",
             )
-        once = len(set(self.labels)) == len(self.labels)
-        require(once, "labels", list(self.labels), "each class once", HINT)
+        distinct = len(set(self.labels)) == len(self.labels)
+        require(distinct, "labels", list(self.labels), "each class once", HINT)
         require(self.max_length >= 8, "max_length", self.max_length, "at least 8", HINT)
 
     def changed(self, changes: Mapping[str, Any]) -> Task:
@@ -55,7 +53,7 @@ class Task:
         return _parse(asdict(self) | dict(changes), f"task `{self.name}`")
 
     def checked(self, labels: Iterable[str], pair: bool) -> Task:
-        """This task, if it fits the data: the same classes, and one text or two as declared."""
+        """This task, if it fits the data: the same classes, and pairs only if it reads pairs."""
         seen = set(labels)
         expected = ", ".join(f"`{label}`" for label in self.labels)
         for label in sorted(seen - set(self.labels)):
@@ -70,16 +68,16 @@ class Task:
                     "label at least 2 examples of it, or leave the task out",
                 )
         if pair != self.pair:
-            given, wanted = ("pairs", "one text") if pair else ("one text", "pairs")
+            in_data, in_task = ("pairs", "one text") if pair else ("one text", "pairs")
             raise ConfigError(
-                f"task `{self.name}` reads {wanted}, the data has {given}",
+                f"task `{self.name}` reads {in_task}, the data has {in_data}",
                 "name the second column: --pair COLUMN" if self.pair else "leave out --pair",
             )
         return self
 
 
 def from_labels(labels: Iterable[str], *, name: str = "task", pair: bool = False) -> Task:
-    """A task from the labels seen, in sorted order, so that the order of rows changes nothing.
+    """A task from the labels of the data, sorted, so that the order of rows changes nothing.
 
     >>> from_labels(["no", "yes", "no"]).labels
     ('no', 'yes')
@@ -88,7 +86,7 @@ def from_labels(labels: Iterable[str], *, name: str = "task", pair: bool = False
 
 
 def find(name: str | Path) -> Task:
-    """One of the tasks that come with the package by name, or a task from a TOML file.
+    """A task of the package, by its name, or a task from a TOML file.
 
     >>> find("sst2").labels
     ('negative', 'positive')
@@ -98,38 +96,34 @@ def find(name: str | Path) -> Task:
 
 
 def read(name: str | Path) -> tuple[dict[str, Any], str]:
-    """What stands in the file of a task, and how to call that file in an error."""
+    """The tables of a task file, and a name for that file in error messages."""
     path = TASKS / f"{name}.toml" if str(name) in known() else Path(str(name))
     hint = f"choose one of {', '.join(known())}, or give a TOML file"
     try:
-        found = path.is_file()
-    except OSError as error:  # a folder we may not enter, or a text given where a name belongs
+        is_file = path.is_file()
+    except OSError as error:  # a folder without permission, or a text in place of a name
         raise ConfigError(f"cannot read {str(path)[:80]}: {error.strerror}", hint) from None
-    if not found:
+    if not is_file:
         raise ConfigError(f"task `{name}` is neither known nor a file", hint)
-    facts = read_tables(path, unread=hint, wrong='texts stand in quotes: labels = ["no", "yes"]')
+    example = 'texts stand in quotes: labels = ["no", "yes"]'
+    facts = read_tables(path, read_hint=hint, syntax_hint=example)
     return facts, f"task file `{path}`"
 
 
 def known() -> list[str]:
-    """Names of the tasks that come with the package."""
+    """The names of the tasks in the package."""
     return sorted(path.stem for path in TASKS.glob("*.toml"))
 
 
 def _parse(facts: Mapping[str, Any], where: str) -> Task:
-    names = [each.name for each in fields(Task)]
     for key in facts:
-        if key not in names:
-            raise ConfigError(f"{where} has an unknown key `{key}`", f"known: {', '.join(names)}")
-    try:
-        return TypeAdapter(Task).validate_python({**facts, "words": _words(facts.get("words"))})
-    except ValidationError as error:
-        wrong = first_problem(error)
-        raise ConfigError(f"{where}, `{wrong.place}`: {wrong.told.lower()}", HINT) from None
+        check_name(key, [field.name for field in fields(Task)], where)
+    words = _word_lists(facts.get("words"))
+    return parsed(Task, {**facts, "words": words}, where, ConfigError, HINT)
 
 
-def _words(words: Any) -> Any:
-    """One word may be written without its list."""
+def _word_lists(words: Any) -> Any:
+    """Label words with a single word put into a list."""
     if not isinstance(words, Mapping):
         return words or {}
     return {label: [word] if isinstance(word, str) else word for label, word in words.items()}

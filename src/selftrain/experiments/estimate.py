@@ -11,7 +11,7 @@ from selftrain.data.task import Task
 from selftrain.method.spec import Method, Tune
 from selftrain.model.backbone import Backbone
 from selftrain.model.pel import Full, Layers, PTuning, layers_of
-from selftrain.model.pel.seams import depth, wavering
+from selftrain.model.pel.seams import depth, dropout_depth
 from selftrain.training.baselines import FrozenLogistic
 
 FULL, MODULE, DROPOUT = 3.0, 2.3, 1.2
@@ -87,7 +87,7 @@ def tuned_share(how: Tune, backbone: Backbone) -> float:
 def top_share(layers: Layers, backbone: Backbone) -> float:
     """The share of the layers in which passes differ."""
     count = depth(backbone.encoder, backbone.family)
-    return wavering(layers, backbone.family, count) / count
+    return dropout_depth(layers, backbone.family, count) / count
 
 
 def seconds_a_row(task: Task, backbone: Backbone, rows: Sequence[Labelled]) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from selftrain.data.toml import check_name, read_toml
-from selftrain.errors import ConfigError, first_problem
+from selftrain.errors import ConfigError, parsed
 
 COMPARED = ("sst2", "agnews")
 """The tasks of a grid or a sweep that names none."""
@@ -34,16 +34,7 @@ def read_grid(path: Path | None) -> Asked:
     """The entries of a grid file, each checked for name and kind."""
     if path is None:
         return Asked()
-    from pydantic import TypeAdapter, ValidationError
-
     table = read_toml(path, "--grid", hint='methods = ["head-ft"]')
     for name in table:
         check_name(name, Asked.__annotations__, str(path))
-    try:
-        return TypeAdapter(Asked).validate_python(table, strict=True)
-    except ValidationError as error:
-        wrong = first_problem(error)
-        raise ConfigError(
-            f"{path}: `{wrong.place}` is {wrong.found!r}: {wrong.told.lower()}",
-            'tasks = ["sst2", "agnews"]',
-        ) from None
+    return parsed(Asked, table, str(path), ConfigError, 'tasks = ["sst2", "agnews"]', strict=True)

@@ -20,7 +20,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from selftrain.data.files import records
 from selftrain.data.task import HUB, Task, find, read
 from selftrain.disk import replacing, slug
-from selftrain.errors import ConfigError, DataError, first_problem, require
+from selftrain.errors import ConfigError, DataError, parsed, require
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +58,7 @@ def source(name: str) -> Source:
             f"{EXAMPLE}; or give a folder of your own",
         )
     known = [each.name for each in fields(Source)]
-    try:
-        place = TypeAdapter(Source).validate_python(facts[HUB])
-    except ValidationError as error:
-        wrong = first_problem(error, HUB)
-        raise ConfigError(
-            f"{where}, `{HUB}`: {wrong.place}: {wrong.told.lower()}", EXAMPLE
-        ) from None
+    place = parsed(Source, facts[HUB], f"{where}, `{HUB}`", ConfigError, EXAMPLE)
     strange = [key for key in facts[HUB] if key not in known]
     if strange:
         raise ConfigError(

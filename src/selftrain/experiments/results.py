@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
 from filelock import FileLock
-from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
+from pydantic import Field, FiniteFloat, TypeAdapter
 
-from selftrain.errors import DataError, RunError, first_problem
+from selftrain.errors import DataError, RunError, parsed
 from selftrain.training.metrics import MOST, Bin, Several, Share
 
 FORMAT = 1
@@ -132,14 +132,9 @@ def append(path: Path, result: Result) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     line = json.dumps(asdict(result), allow_nan=False) + "\n"
-    try:
-        TypeAdapter(Result).validate_json(line)
-    except ValidationError as error:  # from a run folder that somebody else wrote
-        wrong = first_problem(error, whole="the line")
-        raise RunError(
-            f"a cell of {result.method} cannot be kept: {wrong.place}: {wrong.told}",
-            "remove its run folder: the cell is computed again",
-        ) from None
+    where = f"a cell of {result.method} cannot be kept"
+    hint = "remove its run folder: the cell is computed again"
+    parsed(Result, line.encode(), where, RunError, hint)  # somebody else may have written the run
     with FileLock(f"{path}.lock"), path.open("a+b") as file:
         file.seek(0)
         whole = _whole(file.read())
@@ -180,11 +175,7 @@ def _lines(path: Path) -> Iterator[Result]:
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
-        try:
-            result = kind.validate_json(line)
-        except ValidationError as error:
-            wrong = first_problem(error, whole="the line")
-            raise DataError(f"{path}, line {number}: {wrong.place}: {wrong.told}", HINT) from None
+        result = parsed(kind, line.encode(), f"{path}, line {number}", DataError, HINT)
         if result.format != FORMAT:
             raise DataError(
                 f"{path}, line {number} has format {result.format}; "

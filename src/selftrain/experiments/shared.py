@@ -20,7 +20,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from selftrain.data.rows import Example
-from selftrain.disk import replacing
+from selftrain.disk import replacing, short_hash
 from selftrain.method.scores import Votes, joined
 from selftrain.method.spec import Method
 from selftrain.model.classifier import Classifier
@@ -210,4 +210,4 @@ def _names(rows: Sequence[Example]) -> str:
 
 
 def _key(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:20]
+    return short_hash(value, 20)

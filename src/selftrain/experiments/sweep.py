@@ -14,7 +14,6 @@ from their last whole round.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Iterator, Sequence
@@ -29,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from filelock import FileLock, Timeout
 
 from selftrain.data.task import find
-from selftrain.disk import replacing
+from selftrain.disk import replacing, short_hash
 from selftrain.errors import ConfigError, DataError, RunError, TrainingError, require
 from selftrain.experiments import tasksets
 from selftrain.experiments.bench import Bench
@@ -178,13 +177,13 @@ class Sweep:
             self.sampler,
             self.seed,
         ]
-        return f"sweep-{_short(asked)}"
+        return f"sweep-{short_hash(asked)}"
 
     @property
     def ground(self) -> str:
         """A hash of the rows and the weights: others by the same names are another question."""
         rows = [tasksets.fingerprint(self.data, find(task)) for task in self.tasks]
-        return _short([rows, _weights(self.backbone)])
+        return short_hash([rows, _weights(self.backbone)])
 
     def run(self, trials: int) -> Iterator[Tried]:
         """Try points until there are so many trials, those of earlier and other workers included.
@@ -351,10 +350,6 @@ class Sweep:
         with replacing(self.out / REPORT) as path:
             path.write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n", "utf-8")
         return told
-
-
-def _short(plain: object) -> str:
-    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:12]
 
 
 @cache

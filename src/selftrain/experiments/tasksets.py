@@ -18,6 +18,7 @@ from selftrain.data.read import Columns, read_labelled
 from selftrain.data.rows import Labelled, Notes, Split
 from selftrain.data.split import make_split
 from selftrain.data.task import Task
+from selftrain.disk import sha256
 from selftrain.errors import DataError
 from selftrain.experiments.results import Shots
 from selftrain.seeds import uniform
@@ -79,8 +80,7 @@ def _hash(*files: tuple[Path, int, int]) -> str:
     """Of files as they are at that time and size: a grid asks again and again."""
     whole = hashlib.sha256()
     for path, _, _ in files:
-        with path.open("rb") as file:
-            whole.update(hashlib.file_digest(file, "sha256").digest())
+        whole.update(bytes.fromhex(sha256(path)))
     return whole.hexdigest()
 
 

@@ -8,8 +8,6 @@ leaves its whole rounds there, and whoever takes its group next goes on from the
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 import os
 from collections.abc import Iterator
@@ -18,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from selftrain.data.task import known
+from selftrain.disk import short_hash
 from selftrain.errors import ConfigError, SelftrainError
 from selftrain.experiments.bench import Bench
 from selftrain.experiments.grid import Group
@@ -107,7 +106,7 @@ def mark(bench: Bench) -> str:
         grid.rows,
         grid.preset,
     ]
-    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:12]
+    return short_hash(plain)
 
 
 def check_same(study: Study, wanted: str) -> None:

@@ -19,7 +19,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from selftrain.data.audit_lines import LEFT, Draft
+from selftrain.data.audit_lines import NOT_SELECTED, AuditBuilder
 from selftrain.data.rows import AuditLine, Example, Labelled, Lesson
 from selftrain.errors import require
 from selftrain.method.scores import (
@@ -136,7 +136,7 @@ class Shard:
     hard: dict[int, list[Candidate]] = field(default_factory=dict)
     rows: Counter[int] = field(default_factory=Counter)
     """How many rows of each pseudo class were read."""
-    audit: Draft = field(default_factory=Draft)
+    audit: AuditBuilder = field(default_factory=AuditBuilder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,7 @@ class Selection:
         folder: Path | None = None,
     ) -> Shard:
         """Read a part of the pool and keep its candidates."""
-        shard = Shard(audit=Draft(folder))
+        shard = Shard(audit=AuditBuilder(folder))
         for candidate in self.candidates(stream, seed):
             shard.audit.add(audit_line(candidate, labels))
             shard.rows[candidate.label] += 1
@@ -220,7 +220,7 @@ class Selection:
 
     def merge(self, one: Shard, other: Shard, wanted: int, folder: Path | None = None) -> Shard:
         """What both shards together would have kept."""
-        shard = Shard(audit=Draft(folder))
+        shard = Shard(audit=AuditBuilder(folder))
         for part in (one, other):
             shard.rows.update(part.rows)
             for line in part.audit:
@@ -261,7 +261,7 @@ class Selection:
             gold=gold,
             easy=tuple(labelled(row, labels) for row in easy),
             hard=tuple(labelled(row, labels) for row in hard),
-            audit=shard.audit.settled(roles),
+            audit=shard.audit.with_roles(roles),
         )
 
     def quota(self, shard: Shard, wanted: int) -> dict[int, int]:
@@ -378,7 +378,7 @@ def proportional(rows: Mapping[int, int], wanted: int) -> dict[int, int]:
 def audit_line(row: Candidate, labels: Sequence[str]) -> AuditLine:
     """The audit's line for a candidate, before its role is known."""
     return AuditLine(
-        row.example.uid, labels[row.label], row.confidence, row.certainty, row.score, LEFT
+        row.example.uid, labels[row.label], row.confidence, row.certainty, row.score, NOT_SELECTED
     )
 
 

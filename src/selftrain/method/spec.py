@@ -6,22 +6,19 @@ and from plain TOML; a baseline or an ablation is ``replace(upet(…), …)``.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, Literal
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
-from selftrain.errors import ENTRIES, ConfigError, closest, first_problem, require
+from selftrain.disk import short_hash
+from selftrain.errors import ENTRIES, ConfigError, closest, parsed, require
 from selftrain.method.losses import AnyLoss, CrossEntropy, EasyHard, Smooth
 from selftrain.method.selection import Selection
+from selftrain.model.architecture import Architecture
 from selftrain.model.pel import Adapter, AnyTuning, Full, Layers, check_layers
-
-MADE = ("reader", "tuning", "head", "lm_head", "dropout")
-"""What of a Tune a model is made by; the rest is how it learns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +112,11 @@ class Tune:
             linear = self.reader == "head" and self.head == "linear"
             require(linear, "head_start", "regression", "a linear head to start", "head = linear")
 
+    @property
+    def architecture(self) -> Architecture:
+        """How the model is made; the other entries decide how it learns."""
+        return Architecture(self.tuning, self.reader, self.head, self.lm_head, self.dropout)
+
 
 @dataclass(frozen=True, slots=True)
 class Method:
@@ -148,8 +150,10 @@ class Method:
             expected = "random after the first stage, or what that learnt would be lost"
             require(fine, "head_start", later.head_start, expected)
         for first in self.student[:1]:
-            fine = first.starts_from != "teacher" or _made(first) == _made(self.teacher)
-            expected = "a student that is made like its teacher: " + ", ".join(MADE)
+            fine = first.starts_from != "teacher" or first.architecture == self.teacher.architecture
+            expected = "a student that is made like its teacher: " + ", ".join(
+                entry.name for entry in fields(Architecture)
+            )
             require(fine, "starts_from", "teacher", expected)
         if self.tapt is not None:
             alone = not self.rounds and isinstance(self.teacher.tuning, Full)
@@ -159,10 +163,6 @@ class Method:
     def prompts(self) -> bool:
         """Whether a template and label words are needed."""
         return any(tune.reader == "prompt" for tune in (self.teacher, *self.student))
-
-
-def _made(how: Tune) -> list[object]:
-    return [getattr(how, name) for name in MADE]
 
 
 def to_plain(method: Method, *, whole: bool = False) -> dict[str, Any]:
@@ -200,8 +200,7 @@ def digest(method: Method) -> str:
     """A short hash of all that a method decides; its name decides nothing."""
     plain = {key: value for key, value in to_plain(method).items() if key != "name"}
     plain["select"]["per_class"] = OLD_QUOTAS.get(method.select.per_class, method.select.per_class)
-    text = json.dumps(_with_old_names(plain), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+    return short_hash(_with_old_names(plain))
 
 
 def _with_old_names(plain: Any) -> Any:
@@ -213,13 +212,7 @@ def _with_old_names(plain: Any) -> Any:
 
 def from_plain(plain: dict[str, Any]) -> Method:
     """The method a plain table describes; a wrong or unknown entry is a ConfigError."""
-    try:
-        method = _kind().validate_python(_explicit(plain))
-    except ValidationError as error:
-        wrong = first_problem(error)
-        raise ConfigError(
-            f"method: `{wrong.place}` is {wrong.found!r}: {wrong.told}", ENTRIES
-        ) from None
+    method = parsed(_kind(), _explicit(plain), "method", ConfigError, ENTRIES)
     for place in _unknown(plain, to_plain(method, whole=True)):
         if place.endswith("tuning.layers"):
             raise ConfigError(

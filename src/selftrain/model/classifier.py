@@ -1,8 +1,13 @@
-"""A backbone, a tuning and a way to read it: batch in, logits and features out."""
+"""The model that is trained: a tuned encoder and a reader. Batch in, logits and features out.
+
+``build.py`` makes one. ``model/fast`` replaces ``states_at`` and ``same_start`` of a classifier
+by quicker ones with the same answers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
 from pathlib import Path
 
@@ -12,26 +17,38 @@ from torch import Tensor, nn
 from selftrain.data.rows import Example
 from selftrain.data.task import Task
 from selftrain.errors import require
-from selftrain.model import card as cards
-from selftrain.model import tokens as reading
+from selftrain.model import saved, tokens
 from selftrain.model.backbone import FALLBACK_DROPOUT, Backbone
 from selftrain.model.batches import Batch, Row, grouped
 from selftrain.model.card import Card
-from selftrain.model.fast import one_position as onerow
-from selftrain.model.fast.trunk import Trunk
 from selftrain.model.heads import Head, Output, Verbalizer
 from selftrain.model.pel import AnyTuning
 from selftrain.model.pel.install import placeholders
 from selftrain.model.prompt import template_of
 from selftrain.model.surgery import dropout_rates
+from selftrain.model.trunk import Trunk
 
-SHORTEST = 8  # tokens of a row: less leaves no room for a text
+MIN_TOKENS = 8  # of a row: less leaves no room for a text
+
+StatesAt = Callable[[nn.Module, dict[str, Tensor], Tensor], Tensor]
+SameStart = Callable[[nn.Module, Tensor | None], AbstractContextManager[None]]
+
+
+def states_at(encoder: nn.Module, inputs: dict[str, Tensor], at: Tensor) -> Tensor:
+    """The hidden states of an encoder at one position of each row: [B] to [B, D]."""
+    hidden: Tensor = encoder(**inputs).last_hidden_state  # [B, L, D]
+    return hidden[torch.arange(at.shape[0], device=at.device), at]
+
+
+def same_start(_encoder: nn.Module, _states: Tensor | None) -> AbstractContextManager[None]:
+    """Surrounds several passes of an encoder that start from the same states."""
+    return nullcontext()
 
 
 class Classifier(nn.Module):
-    """A classifier on a twin of a backbone's frozen weights; made by ``build``.
+    """A classifier that shares the frozen weights of its backbone; ``build`` makes one.
 
-    ``train()`` and ``eval()`` switch dropout, in the frozen part too: that is MC dropout.
+    ``train()`` and ``eval()`` switch dropout, in the frozen layers too: that is MC dropout.
     """
 
     def __init__(
@@ -50,28 +67,30 @@ class Classifier(nn.Module):
         self.encoder = encoder
         self.head = reader if isinstance(reader, Head) else None
         self.verbalizer = reader if isinstance(reader, Verbalizer) else None
-        self._tuned = [name for name, p in self.named_parameters() if p.requires_grad]
+        self.states_at: StatesAt = states_at
+        self.same_start: SameStart = same_start
+        self._trainable_names = [name for name, p in self.named_parameters() if p.requires_grad]
         room = min(card.task.max_length, backbone.max_length - placeholders(card.tuning))
         require(
-            room >= SHORTEST,
+            room >= MIN_TOKENS,
             f"the room for a text in `{backbone.name}`",
             room,
-            f"at least {SHORTEST} tokens",
+            f"at least {MIN_TOKENS} tokens",
             "raise max_length, or shorten what is learned at the input",
         )
-        self._frame = reading.frame(backbone.tokenizer, room=room, types=backbone.segments)
+        self._frame = tokens.frame(backbone.tokenizer, room=room, types=backbone.segments)
         self._template = None if self.head is not None else template_of(card.task)
-        self.encode([Example("", "", "")])  # a template that leaves no room is found out here
+        self.encode([Example("", "", "")])  # raises if the template leaves no room
         self.eval()
 
     @property
     def task(self) -> Task:
-        """What is told apart."""
+        """The classes, the template and the longest row."""
         return self.card.task
 
     @property
     def tuning(self) -> AnyTuning:
-        """What may change in the encoder."""
+        """What moves in the encoder."""
         return self.card.tuning
 
     @property
@@ -81,41 +100,41 @@ class Classifier(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the parts that move are."""
+        """The device of the trainable parameters."""
         return next(iter(self.trainable().values())).device
 
     @property
     def dropout_added(self) -> float | None:
-        """The rate that was set because the backbone has none and none was asked for."""
-        return _override(self.card, self.backbone) if self.card.dropout is None else None
+        """The rate that was set because the backbone has no dropout; None if it has some."""
+        return dropout_override(self.card, self.backbone) if self.card.dropout is None else None
 
     def encode(self, examples: Sequence[Example]) -> list[Row]:
         """Examples as rows of token ids, cut to length, with a tuning's placeholders."""
-        how = (self._frame, self._template, placeholders(self.tuning))
-        return reading.once(examples, self.backbone.tokenizer, how, self._encode)
+        settings = (self._frame, self._template, placeholders(self.tuning))
+        return self.backbone.token_cache.encode(examples, settings, self._tokenise)
 
-    def _encode(self, examples: Sequence[Example]) -> list[Row]:
+    def _tokenise(self, examples: Sequence[Example]) -> list[Row]:
         tokenizer = self.backbone.tokenizer
         if self._template is None:
-            rows = reading.plain(examples, tokenizer, self._frame)
+            rows = tokens.plain(examples, tokenizer, self._frame)
         else:
-            rows = reading.prompted(self._template, examples, tokenizer, self._frame)
+            rows = tokens.prompted(self._template, examples, tokenizer, self._frame)
         slots = placeholders(self.tuning)
-        return [reading.with_placeholders(row, slots) for row in rows] if slots else rows
+        return [tokens.with_placeholders(row, slots) for row in rows] if slots else rows
 
     def forward(self, batch: Batch) -> Output:
-        """Logits and features of a padded batch; the only call made in training."""
+        """Logits and features of a padded batch; the only call in training."""
         return self.upper(batch, self.lower(batch))
 
     def lower(self, batch: Batch) -> Tensor | None:
-        """What no dropout and no training changes: the states at the cut, [B, L, D], if any."""
+        """The states at the cut, [B, L, D], the same in every pass; None without a cut."""
         if self.trunk is None:
             return None
         states: Tensor = self.trunk(batch)
         return states
 
     def upper(self, batch: Batch, state: Tensor | None) -> Output:
-        """The rest of the way."""
+        """The layers above the cut and the reader; ``state`` is what ``lower`` gives."""
         reader = self.head or self.verbalizer
         assert reader is not None
         features = self._features(batch, batch.inputs(state))  # [B, D]
@@ -125,7 +144,7 @@ class Classifier(nn.Module):
         if self.head is not None and self.backbone.pooling == "mean":
             return self._mean(self.encoder(**inputs).last_hidden_state, batch.attention)
         at = torch.zeros_like(batch.mask_at) if self.verbalizer is None else batch.mask_at
-        return onerow.states_at(self.encoder, self.backbone.family, inputs, at)
+        return self.states_at(self.encoder, inputs, at)
 
     def _mean(self, hidden: Tensor, attention: Tensor) -> Tensor:
         # Learned vectors at the input are instructions, not text: averaged in, they would make
@@ -148,7 +167,7 @@ class Classifier(nn.Module):
         return Output(*(torch.cat(part).float().cpu()[back] for part in zip(*parts, strict=True)))
 
     def gather(self) -> None:
-        """Bring all parts to one device: a model on the same frozen weights may have moved them."""
+        """Move all parts to one device: another model may have moved the shared frozen weights."""
         devices = {part.device for part in chain(self.parameters(), self.buffers())}
         if len(devices) > 1:
             self.to(next(device for device in devices if device.type != "cpu"))
@@ -160,31 +179,31 @@ class Classifier(nn.Module):
         return self.read(examples).logits.softmax(1)
 
     def trainable(self) -> dict[str, nn.Parameter]:
-        """The parameters that move, by name; those of a head start with ``head.``."""
-        return {name: self.get_parameter(name) for name in self._tuned}
+        """The parameters that training moves, by name; those of a head start with ``head.``."""
+        return {name: self.get_parameter(name) for name in self._trainable_names}
 
     def state(self) -> dict[str, Tensor]:
-        """Everything that makes this model differ from its backbone: live tensors, no copies."""
+        """The tensors in which this model differs from its backbone: no copies."""
         return {name: p.detach() for name, p in self.trainable().items()}
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
-        """Take over a state of the same names, shapes and types; anything else is an error."""
-        mine = self.state()
-        cards.compare(_shapes(state), _shapes(mine), "the state")
-        for name, tensor in mine.items():
+        """Copy a state of the same names, shapes and types; anything else is an error."""
+        current = self.state()
+        saved.compare(_shapes(state), _shapes(current), "the state")
+        for name, tensor in current.items():
             tensor.copy_(state[name])
 
     def digest(self) -> str:
-        """Names what this model answers: its card, and all that differs from its backbone."""
-        return cards.digest(self.card, self.state())
+        """A hash of the card and the state: models with the same hash give the same answers."""
+        return saved.digest(self.card, self.state())
 
     def save(self, folder: Path) -> None:
-        """Write what differs from the backbone, and a card that says how it was built."""
-        cards.write(folder, self.card, self.state())
+        """Write the state and the card: see ``saved.py``."""
+        saved.write(folder, self.card, self.state())
 
 
-def _override(card: Card, backbone: Backbone) -> float | None:
-    """The dropout rate to set; a model without any gets one, or its passes would all agree."""
+def dropout_override(card: Card, backbone: Backbone) -> float | None:
+    """The dropout rate to set; a backbone without dropout gets some, or all passes would agree."""
     if card.dropout is None and not any(dropout_rates(backbone.encoder)):
         return FALLBACK_DROPOUT
     return card.dropout

@@ -1,7 +1,7 @@
-"""Nine families of encoders and their seams: the only place that knows a family's names.
+"""Nine families of encoders and their seams: the names that each gives its modules.
 
-A tuning is written against seams, so nine families and seven tunings are sixteen pieces, not
-sixty-three. A new family is one row.
+A seam is a path to a module that a tuning or reader works on. Tunings use seams only, so nine
+families and seven tunings are sixteen pieces of code, not sixty-three. A new family is one row.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class MLMSeam:
-    """Where a family keeps the parts of its MLM head, as paths inside the whole model."""
+    """The parts of a family's MLM head, as paths inside the complete model."""
 
     dense: str
     norm: str
@@ -21,32 +21,31 @@ class MLMSeam:
     """The decoder: one row per word."""
     bias: str
     activation: str | None = None
-    """What its config calls the activation; None where the family's code says GELU."""
+    """The config entry of the activation; None where the family's code always uses GELU."""
     switch: tuple[str, bool] | None = None
-    """What its config must say for this layout, where the config itself does not know."""
+    """The config entry to set for this layout, where checkpoints do not have it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What must not act when an encoder runs as two halves."""
+    """The modules that must not act when an encoder is cut into two halves."""
 
     ends: str | None = None
-    """The module that ends the whole encoder: the identity in its lower half."""
+    """The last module of the encoder: the identity in the lower half."""
     starts: str | None = None
-    """The module behind the embeddings: the identity in its upper half."""
+    """The module behind the embeddings: the identity in the upper half."""
     absent: str | None = None
     """A part of the first layer that the upper half must not have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The seams of one family, as paths: the first two inside the encoder, the rest in a layer."""
+    """The seams of one family: paths inside the encoder (the first two) or inside a layer."""
 
     name: str
     """The ``model_type`` of its configurations."""
     layers: str
-    words: str
-    """The word embeddings."""
+    word_embeddings: str
     attention: str
     """The module that mixes positions."""
     query: str
@@ -58,24 +57,24 @@ class Family:
     """The Linear behind the feed-forward, before residual and norm."""
     mlm: tuple[MLMSeam, ...]
     """More than one where its checkpoints come in two layouts."""
-    reserved: int = 0
-    """Positions at the start of the table that no token gets."""
-    shared: bool = False
-    """One layer's weights serve every depth."""
+    reserved_positions: int = 0
+    """Positions at the start of the table that no token uses."""
+    shares_layers: bool = False
+    """All layers have the same weights."""
     cut: Cut = Cut()
-    one_row: bool = False
-    """Queries, keys and values are three Linears of a layer's input and nothing more: the last
-    layer can be asked for one position, and the first need not project the same states twice."""
+    plain_qkv: bool = False
+    """Queries, keys and values are three Linears of a layer's input and nothing more. Then the last
+    layer can compute one position only, and the first need not project the same states twice."""
     slots: Mapping[str, int] | None = None
-    """For attention that transformers' AttentionInterface does not reach: the arguments shaped
-    [.., L, L], and what a key that is always seen, at no distance, has there."""
+    """For attention outside transformers' AttentionInterface: its arguments of shape [.., L, L],
+    and their value for a key that is always seen, at no distance."""
 
 
 def _bert_like(name: str, *mlm: MLMSeam, **seams: Any) -> Family:
-    """Most families keep BERT's names; a row says where one does not."""
+    """Most families have BERT's names; a row lists the ones that differ."""
     bert: dict[str, Any] = {
         "layers": "encoder.layer",
-        "words": "embeddings.word_embeddings",
+        "word_embeddings": "embeddings.word_embeddings",
         "attention": "attention.self",
         "query": "attention.self.query",
         "key": "attention.self.key",
@@ -98,9 +97,9 @@ _ROBERTA_HEAD = MLMSeam(
 )
 
 _ROWS = (
-    _bert_like("bert", _BERT_HEAD, one_row=True),
-    _bert_like("roberta", _ROBERTA_HEAD, reserved=2, one_row=True),
-    _bert_like("xlm-roberta", _ROBERTA_HEAD, reserved=2, one_row=True),
+    _bert_like("bert", _BERT_HEAD, plain_qkv=True),
+    _bert_like("roberta", _ROBERTA_HEAD, reserved_positions=2, plain_qkv=True),
+    _bert_like("xlm-roberta", _ROBERTA_HEAD, reserved_positions=2, plain_qkv=True),
     _bert_like(
         "electra",
         MLMSeam(
@@ -110,7 +109,7 @@ _ROWS = (
             "generator_lm_head.bias",
         ),
         cut=Cut(starts="embeddings_project"),
-        one_row=True,
+        plain_qkv=True,
     ),
     _bert_like(
         "albert",
@@ -128,7 +127,7 @@ _ROWS = (
         value="albert_layers.0.attention.value",
         attention_out="albert_layers.0.attention.dense",
         ffn_out="albert_layers.0.ffn_output",
-        shared=True,
+        shares_layers=True,
     ),
     _bert_like(
         "distilbert",
@@ -146,7 +145,7 @@ _ROWS = (
         value="attention.v_lin",
         attention_out="attention.out_lin",
         ffn_out="ffn.lin2",
-        one_row=True,
+        plain_qkv=True,
     ),
     _bert_like(
         "deberta-v2",
@@ -175,7 +174,7 @@ _ROWS = (
             activation="classifier_activation",
         ),
         layers="layers",
-        words="embeddings.tok_embeddings",
+        word_embeddings="embeddings.tok_embeddings",
         attention="attn",
         query="attn.Wqkv",
         key="attn.Wqkv",
@@ -192,7 +191,7 @@ _ROWS = (
         key="attention.attn.k",
         value="attention.attn.v",
         attention_out="attention.attn.o",
-        reserved=2,
+        reserved_positions=2,
         slots={"attention_mask": 0, "position_bias": 0},
     ),
 )

@@ -1,4 +1,4 @@
-"""From features to logits: a head, or the label words of a prompt."""
+"""From features to logits: a classification head, or the label words of a prompt."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from selftrain.model.fast.dropout import Dropout
 from selftrain.model.mlm import MLMHead
 
 
 class Output(NamedTuple):
-    """What one forward pass gives."""
+    """The result of one forward pass."""
 
     logits: Tensor  # [B, C]
     features: Tensor  # [B, D]: the pooled vector, or the hidden state at the mask
@@ -23,7 +22,7 @@ class Head(nn.Module):
 
     def __init__(self, width: int, classes: int, shape: Literal["linear", "dense"], rate: float):
         super().__init__()
-        self.dropout = Dropout(rate)
+        self.dropout = nn.Dropout(rate)
         self.dense = nn.Linear(width, width) if shape == "dense" else None
         self.out = nn.Linear(width, classes)
         for linear in (self.dense, self.out):

@@ -1,4 +1,4 @@
-"""The head of a masked language model, and add-ons that give one to an encoder without."""
+"""The head of a masked language model (MLM), and add-ons that give one to an encoder."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ HEAD_NAMES = {
     "mlm.transform.LayerNorm.bias": "norm.bias",
     "mlm.bias": "bias",
 }
-"""What an add-on calls the parts of a head, and what ``MLMHead`` calls them."""
+"""Names of the parts of a head in an add-on, and in ``MLMHead``."""
 OTHER_HALF = {"A.weight": "B.weight", "B.weight": "A.weight"}
 
 
 class MLMHead(nn.Module):
-    """Dense, activation, norm, then one row per word: the shape all nine families share.
+    """Dense, activation, norm, then one row per word: all nine families have this shape.
 
-    ``weight`` is the very tensor of the word embeddings where a family ties them.
+    ``weight`` is the tensor of the word embeddings itself where a family ties them.
     """
 
     def __init__(
@@ -48,13 +48,13 @@ class MLMHead(nn.Module):
         self.bias = bias  # [V]
 
     def forward(self, hidden: Tensor, words: Tensor | slice) -> Tensor:
-        """Logits of the given words only: the same numbers, without the rest of the vocabulary."""
+        """Logits of the given words only: the other words of the vocabulary are not computed."""
         state = self.norm(self.activation(self.dense(hidden)))  # [B, E]
         return nn.functional.linear(state, self.weight[words], self.bias[words])  # [B, W]
 
 
 def pretrained_head(model: nn.Module, family: Family) -> MLMHead:
-    """The MLM head of a whole model, taken at the family's seams."""
+    """The MLM head of a complete model, found by the family's seams."""
     config: Any = model.config
     parameters = dict(model.named_parameters(remove_duplicate=False))
     seam = next(seam for seam in family.mlm if seam.bias in parameters)
@@ -67,10 +67,10 @@ def pretrained_head(model: nn.Module, family: Family) -> MLMHead:
     )
 
 
-def fresh_head(encoder: nn.Module, family: Family) -> MLMHead:
-    """A head to be trained: the dense layer passes its input on, the decoder is the embeddings."""
+def new_head(encoder: nn.Module, family: Family) -> MLMHead:
+    """A head to train: its dense layer is the identity, its decoder is the word embeddings."""
     config: Any = encoder.config
-    words = encoder.get_submodule(family.words)
+    words = encoder.get_submodule(family.word_embeddings)
     assert isinstance(words, nn.Embedding)
     dense = nn.Linear(config.hidden_size, words.embedding_dim)
     nn.init.eye_(dense.weight)
@@ -91,9 +91,9 @@ class Addon:
 
     def apply(self, encoder: nn.Module, family: Family) -> MLMHead:
         """Change an encoder in place and return its head."""
-        for name in sorted(self.needed() - self.tensors.keys()):
+        for name in sorted(self.required() - self.tensors.keys()):
             raise ValueError(f"it lacks tensor `{name}`")
-        head = fresh_head(encoder, family)
+        head = new_head(encoder, family)
         places = dict(encoder.named_parameters())
         places |= {name: head.get_parameter(place) for name, place in HEAD_NAMES.items()}
         with torch.no_grad():
@@ -105,8 +105,8 @@ class Addon:
                     _copy(places[name], tensor)
         return head
 
-    def needed(self) -> set[str]:
-        """The whole head, or a fresh one would pass for trained; and both halves of each B A."""
+    def required(self) -> set[str]:
+        """Names of all parts of the head, which must be trained, and of both halves of each B A."""
         parts = [name.rpartition(".lora_") for name in self.tensors]
         halves = {
             f"{stem}{lora}{OTHER_HALF[part]}" for stem, lora, part in parts if part in OTHER_HALF
@@ -115,12 +115,12 @@ class Addon:
 
 
 def read_addon(path: Path) -> Addon:
-    """Read an add-on file; see ``tools/train_mlm.py`` for the one that writes it."""
+    """Read an add-on file; ``tools/train_mlm.py`` writes one."""
     try:
         with safe_open(path, "pt") as file:
-            facts = file.metadata() or {}
+            metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name).float() for name in file.keys()}  # noqa: SIM118
-        return Addon(facts["base"], facts["base_sha256"], tensors)
+        return Addon(metadata["base"], metadata["base_sha256"], tensors)
     except (OSError, SafetensorError, KeyError) as error:
         raise ModelError(
             f"add-on `{path}` cannot be read: {error}", "copy the file again, or train a new one"
@@ -128,10 +128,10 @@ def read_addon(path: Path) -> Addon:
 
 
 def _add(place: Tensor, b: Tensor, a: Tensor) -> None:
-    """W + B A, if it fits: of wrong sizes the product may be larger than any memory."""
+    """W + B A, if it fits: with wrong sizes the product could fill all memory."""
     if (b.ndim, a.ndim) != (2, 2) or [len(b), a.shape[1]] != list(place.shape):
-        found = f"{list(b.shape)} times {list(a.shape)}"
-        raise ValueError(f"shape {found}; expected {list(place.shape)}")
+        product = f"{list(b.shape)} times {list(a.shape)}"
+        raise ValueError(f"shape {product}; expected {list(place.shape)}")
     place.add_(b @ a)
 
 

@@ -1,6 +1,6 @@
-"""How an example becomes a row of token ids: plainly for a head, in a template for a prompt.
+"""How an example becomes a row of token ids: as plain text for a head, in a template for a prompt.
 
-Teachers and students read the same texts again and again: rows are held for a while.
+Teachers and students read the same texts again and again: ``TokenCache`` remembers their rows.
 """
 
 from __future__ import annotations
@@ -9,46 +9,54 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from selftrain.data.rows import Example, uid_of
 from selftrain.errors import ModelError
 from selftrain.model.batches import Row
 from selftrain.model.prompt import Template, fill, shorten, tokenise
 
-HELD = 32_768  # rows held by a tokenizer, of about two kilobytes each: memory stays flat
-_held: WeakKeyDictionary[Any, dict[Hashable, Row]] = WeakKeyDictionary()
+MAX_ROWS = 32_768  # of a cache, about two kilobytes each: memory stays flat
 
 
-def once(
-    examples: Sequence[Example],
-    tokenizer: Any,
-    how: Hashable,
-    read: Callable[[Sequence[Example]], list[Row]],
-) -> list[Row]:
-    """The rows of examples that are read in this way; of each text the first time only.
+class TokenCache:
+    """Rows of token ids that a backbone's tokenizer made; the oldest go first."""
 
-    ``how`` is all that decides a row but its text.
-    """
-    held = _held.setdefault(tokenizer, {})
-    keys = [_key(how, example) for example in examples]
-    new = {key: each for key, each in zip(keys, examples, strict=True) if key not in held}
-    found = dict(zip(new, read(list(new.values())), strict=True)) if new else {}
-    rows = [found[key] if key in found else held[key] for key in keys]
-    held |= found
-    for key in list(islice(held, max(0, len(held) - HELD))):  # the oldest go
-        del held[key]
-    return rows
+    def __init__(self) -> None:
+        self._rows: dict[Hashable, Row] = {}
+
+    def encode(
+        self,
+        examples: Sequence[Example],
+        settings: Hashable,
+        tokenise_new: Callable[[Sequence[Example]], list[Row]],
+    ) -> list[Row]:
+        """The rows of examples; ``tokenise_new`` makes those that are not in the cache.
+
+        ``settings`` is everything besides the text that decides a row.
+        """
+        keys = [_key(settings, example) for example in examples]
+        new = {
+            key: example
+            for key, example in zip(keys, examples, strict=True)
+            if key not in self._rows
+        }
+        added = dict(zip(new, tokenise_new(list(new.values())), strict=True)) if new else {}
+        rows = [added[key] if key in added else self._rows[key] for key in keys]
+        self._rows |= added
+        for key in list(islice(self._rows, max(0, len(self._rows) - MAX_ROWS))):
+            del self._rows[key]
+        return rows
 
 
-def _key(how: Hashable, example: Example) -> Hashable:
-    """What tells a row from others, as small for a book as for a word; each text by itself."""
-    return how, uid_of(example.text), None if example.pair is None else uid_of(example.pair)
+def _key(settings: Hashable, example: Example) -> Hashable:
+    """The key of a row. It has hashes of both texts, so a long text takes no more memory."""
+    pair = None if example.pair is None else uid_of(example.pair)
+    return settings, uid_of(example.text), pair
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The special tokens a tokenizer puts around one text or two, and how rows are cut."""
+    """The special tokens that a tokenizer puts around one text or two, and the longest row."""
 
     first: tuple[int, ...]
     between: tuple[int, ...]
@@ -56,11 +64,11 @@ class Frame:
     typed: bool
     """The second text of a pair has its own segment id."""
     room: int
-    """The most tokens of a row, special tokens included, placeholders not."""
+    """The largest number of tokens in a row, with special tokens, without placeholders."""
 
 
 def frame(tokenizer: Any, *, room: int, types: int) -> Frame:
-    """Read a tokenizer's frame off a pair of one-letter texts."""
+    """The frame of a tokenizer, found by tokenising a pair of one-letter texts."""
     pair = tokenizer("a", "a", return_special_tokens_mask=True, return_token_type_ids=True)
     marked = zip(pair["input_ids"], pair["special_tokens_mask"], strict=True)
     runs = [tuple(i for i, _ in run) for special, run in groupby(marked, lambda m: m[1]) if special]
@@ -77,7 +85,7 @@ def frame(tokenizer: Any, *, room: int, types: int) -> Frame:
 
 
 def plain(examples: Sequence[Example], tokenizer: Any, frame: Frame) -> list[Row]:
-    """Rows for a head: the text, or both texts of a pair, cut to the room there is."""
+    """Rows for a head: the text, or both texts of a pair, cut to the frame's room."""
     texts, _ = tokenise([example.text for example in examples], tokenizer)
     if not any(example.pair is not None for example in examples):
         return [_single(ids, frame) for ids in texts]
@@ -103,8 +111,8 @@ def prompted(
 def with_placeholders(row: Row, count: int) -> Row:
     """The row with ``count`` tokens after its first, whose embeddings a tuning overwrites.
 
-    They repeat the first token, so they are never mistaken for padding; standing behind it,
-    they leave the pooled position 0 alone.
+    They repeat the first token, so they are never mistaken for padding. They stand behind it,
+    so the pooled position 0 stays the same.
     """
     ids = (row.ids[0],) * (count + 1) + row.ids[1:]
     types = None if row.types is None else (row.types[0],) * count + row.types

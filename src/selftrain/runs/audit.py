@@ -15,16 +15,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
-from selftrain.data.audit_lines import LEFT
+from selftrain.data.audit_lines import NOT_SELECTED
 from selftrain.data.rows import AuditLine, Labelled, Notes, uid_of
-from selftrain.errors import DataError, RunError, closest, listing
+from selftrain.errors import DataError, RunError, closest, listing, parsed
 from selftrain.runs.read import lessons, read_manifest
 from selftrain.training.metrics import Bin
 
 ALL = "all"
-ROLES = ("easy", "hard", LEFT)
+ROLES = ("easy", "hard", NOT_SELECTED)
 SCORES = ("confidence", "certainty", "weight")
 """What a row is trusted by."""
 BINS = 10
@@ -229,13 +227,9 @@ def by_round(folder: str | Path, gold: Mapping[str, str]) -> list[tuple[int, Tru
 
 def classes(folder: str | Path) -> tuple[str, ...]:
     """The classes a run tells apart, in its own order."""
-    try:
-        named = read_manifest(folder).task.get("labels")
-        return TypeAdapter(tuple[str, ...]).validate_python(named)
-    except ValidationError:
-        raise RunError(
-            f"the manifest of {folder} names no classes", "copy the folder again"
-        ) from None
+    named = read_manifest(folder).task.get("labels")
+    where = f"the manifest of {folder} names no classes"
+    return parsed(tuple[str, ...], named, where, RunError, "copy the folder again")
 
 
 def gold_labels(rows: Iterable[Labelled], *, notes: Notes) -> dict[str, str]:

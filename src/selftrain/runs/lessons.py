@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from selftrain.data.audit_lines import HELD
+from selftrain.data.audit_lines import MAX_LINES_IN_MEMORY
 from selftrain.data.rows import AuditLine, AuditLines, Example, Lesson
 from selftrain.disk import damaged, plain_file
 from selftrain.errors import RunError
@@ -56,7 +56,7 @@ def write_lesson(path: Path, lesson: Lesson) -> None:
     import pyarrow.parquet
 
     schema, lines, count = _schema(), iter(lesson.audit), len(lesson.audit)
-    size = GROUP if count > HELD else max(1, count)
+    size = GROUP if count > MAX_LINES_IN_MEMORY else max(1, count)
     with pyarrow.parquet.ParquetWriter(path, schema) as writer:
         for _ in range(0, max(1, count), size):  # a lesson without lines has a group without rows
             group = list(islice(lines, size))
@@ -99,7 +99,7 @@ def _excess(about: Any) -> str:
     told = [group.total_byte_size for group in groups]
     packed = [sum(each.total_compressed_size for each in group) for group in columns]
     for sizes, how in ((told, "unpacked"), (packed, "packed")):
-        at_once = sum(sizes) if rows <= HELD else max(sizes)
+        at_once = sum(sizes) if rows <= MAX_LINES_IN_MEMORY else max(sizes)
         if at_once > LARGEST_TABLE:
             return f"has {at_once:,} bytes {how}"
     return ""
@@ -115,10 +115,10 @@ def read_lesson(path: Path, labels: Iterable[str]) -> AuditLines:
     for batch in _batches(path, labels):
         rows += batch.num_rows
         size += _used(batch["uid"])[0].nbytes
-    if rows <= HELD and size > LARGEST_TABLE:
+    if rows <= MAX_LINES_IN_MEMORY and size > LARGEST_TABLE:
         raise damaged(path, f"has ids of {size:,} bytes")
     audit = _Kept(path, labels, rows)
-    return tuple(audit) if rows <= HELD else audit
+    return tuple(audit) if rows <= MAX_LINES_IN_MEMORY else audit
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from selftrain.data.rows import Labelled
 from selftrain.data.task import Task
 from selftrain.disk import LARGEST_JSON, damaged, plain_file, valid
 from selftrain.errors import RunError
+from selftrain.model.card import Source
 from selftrain.runs.lessons import check_fits
 
 if TYPE_CHECKING:
@@ -42,15 +43,6 @@ PACKAGES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Base:
-    """The backbone a run stands on."""
-
-    name: str
-    revision: str | None
-    sha256: str
-
-
-@dataclass(frozen=True, slots=True)
 class Manifest:
     """What was asked for, which decides the result, and where it runs, which decides last bits."""
 
@@ -60,7 +52,7 @@ class Manifest:
     seed: int
     data: dict[str, str]
     """Fingerprints of the labelled rows and their order, the dev rows, and the pool."""
-    backbone: Base
+    backbone: Source
     versions: dict[str, str]
     device: str
     threads: int
@@ -93,7 +85,7 @@ class Manifest:
                 "dev": fingerprint(split.dev),
                 "pool": fingerprint(split.unlabelled),
             },
-            backbone=Base(backbone.name, backbone.revision, backbone.sha256),
+            backbone=Source(backbone.name, backbone.revision, backbone.sha256),
             versions={"python": platform.python_version(), **packages},
             device=machine.accelerator().device.type,
             threads=machine.threads or torch.get_num_threads(),

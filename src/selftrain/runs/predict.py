@@ -7,27 +7,20 @@ only when asked for.
 
 from __future__ import annotations
 
-import csv
-import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
-from selftrain.data.files import DELIMITERS, JSON_LINES, PARQUET
 from selftrain.data.read import Table
 from selftrain.data.split import check_kind
-from selftrain.disk import replacing
-from selftrain.errors import DataError
-from selftrain.escape import harmless, printable
+from selftrain.data.write import write_delimited, write_table
 
 if TYPE_CHECKING:
     from selftrain.model.classifier import Classifier
     from selftrain.training.machine import Machine
 
 Answer = tuple[object, ...]
-Writer = Callable[[Path, Sequence[str], Iterable[Answer]], None]
 
 
 def predict(
@@ -47,11 +40,9 @@ def predict(
     names = columns(model, table, texts=texts)
     rows = answers(model, table, passes=passes, machine=machine, texts=texts)
     if out is None:
-        _write_delimited(sys.stdout, names, rows)
-        return
-    write = _writer(Path(out))
-    with replacing(Path(out).resolve()) as path:  # resolved: a link stays, its target is replaced
-        write(path, names, rows)
+        write_delimited(sys.stdout, names, rows)
+    else:
+        write_table(Path(out), names, rows)
 
 
 def columns(model: Classifier, table: Table, *, texts: bool = False) -> list[str]:
@@ -75,12 +66,12 @@ def answers(
     without dropout is always certain, and one pass is enough.
     """
     from selftrain.method.scores import certainty
-    from selftrain.model.build import narrowed
+    from selftrain.model.build import with_dropout_in
     from selftrain.model.surgery import dropout_rates
     from selftrain.training.annotate import annotate
 
     number = 0
-    mc_model = narrowed(model, "last")
+    mc_model = with_dropout_in(model, "last")
     above = (part for part in mc_model.children() if part is not mc_model.trunk)
     passes = passes if any(any(dropout_rates(part)) for part in above) else 1
     for examples, votes in annotate(mc_model, table.examples, passes, seed=0, machine=machine):
@@ -92,59 +83,3 @@ def answers(
             numbers = (round(value, 6) for value in (*p, certain))
             sides = (example.text, example.pair) if model.task.pair else (example.text,)
             yield (name, model.labels[c], *numbers, *(sides if texts else ()))
-
-
-# ── files ────────────────────────────────────────────────────────────────────────────────────
-
-
-def _writer(out: Path) -> Writer:
-    suffix = out.suffix.lower()
-    if suffix in DELIMITERS:
-        return partial(_write_csv, DELIMITERS[suffix])
-    if suffix in JSON_LINES:
-        return _write_json_lines
-    if suffix in PARQUET:
-        return _write_parquet
-    raise DataError(
-        f"{out} ends in `{out.suffix}`; expected .csv, .tsv, .jsonl or .parquet",
-        "-o answers.csv",
-    )
-
-
-def _write_csv(delimiter: str, path: Path, names: Sequence[str], rows: Iterable[Answer]) -> None:
-    with path.open("x", encoding="utf-8", newline="") as file:
-        _write_delimited(file, names, rows, delimiter)
-
-
-def _write_delimited(
-    file: TextIO, names: Sequence[str], rows: Iterable[Answer], delimiter: str = ","
-) -> None:
-    # Every text in quotes: left to itself, Python before 3.13 lets a bare carriage return through,
-    # and the rest of that text would begin a row of its own.
-    writer = csv.writer(
-        file, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC
-    )
-    clean = _shown if file.isatty() else harmless
-    writer.writerow(map(clean, names))
-    writer.writerows(map(clean, row) for row in rows)
-
-
-def _shown(cell: object) -> object:
-    """A harmless cell, without the codes that a terminal would obey."""
-    safe = harmless(cell)
-    return printable(safe) if isinstance(safe, str) else safe
-
-
-def _write_json_lines(path: Path, names: Sequence[str], rows: Iterable[Answer]) -> None:
-    with path.open("x", encoding="utf-8") as file:
-        for row in rows:
-            line = dict(zip(names, row, strict=True))
-            file.write(json.dumps(line, ensure_ascii=False) + "\n")
-
-
-def _write_parquet(path: Path, names: Sequence[str], rows: Iterable[Answer]) -> None:
-    import pyarrow
-    import pyarrow.parquet
-
-    lines = [dict(zip(names, row, strict=True)) for row in rows]
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(lines), path)

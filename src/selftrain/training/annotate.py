@@ -13,7 +13,6 @@ from selftrain.errors import ModelError
 from selftrain.method.scores import Tally, Votes, joined
 from selftrain.model.batches import grouped
 from selftrain.model.classifier import Classifier
-from selftrain.model.fast import projections
 from selftrain.training.machine import Machine, randomness
 
 CHUNK = 1024  # rows tokenised and sorted by length together
@@ -64,7 +63,7 @@ def _chunk_votes(
     for number in machine.progress(range(len(batches)), "annotating", len(batches)):
         batch = batches[number]
         state = teacher.lower(batch)
-        with projections.once(teacher.encoder, teacher.backbone.family, state):
+        with teacher.same_start(teacher.encoder, state):
             teacher.eval()
             tally = Tally(teacher.upper(batch, state).logits.softmax(1).cpu())
             teacher.train()

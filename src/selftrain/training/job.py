@@ -25,13 +25,4 @@ class Job:
 
 def new_model(job: Job, tune: Tune, seed: int) -> Classifier:
     """A model with the pretrained weights, made as the tune says; the same seed, the same model."""
-    return build(
-        job.task,
-        job.backbone,
-        tune.tuning,
-        reader=tune.reader,
-        head=tune.head,
-        lm_head=tune.lm_head,
-        dropout=tune.dropout,
-        seed=seed,
-    )
+    return build(job.task, job.backbone, tune.architecture, seed=seed)

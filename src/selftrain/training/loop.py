@@ -17,7 +17,7 @@ from typing import Any
 from selftrain.data.rows import AuditLine, Example, Lesson
 from selftrain.errors import TrainingError
 from selftrain.method.spec import Method
-from selftrain.model.build import copy, narrowed
+from selftrain.model.build import copy, with_dropout_in
 from selftrain.model.classifier import Classifier
 from selftrain.seeds import child
 from selftrain.training.annotate import Annotate, annotate
@@ -135,7 +135,7 @@ def lesson_of(
 ) -> Lesson:
     """What the teacher's votes on a draw of the pool become (lines 4, 5 and 7-9)."""
     pool = pool_of_round(job, number)  # line 4
-    mc_model = narrowed(teacher, job.method.dropout_layers)
+    mc_model = with_dropout_in(teacher, job.method.dropout_layers)
     votes = annotate(
         mc_model,
         pool,

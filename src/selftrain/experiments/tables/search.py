@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
-
-from selftrain.errors import DataError, first_problem
+from selftrain.errors import DataError, parsed
 from selftrain.experiments.closing import MISSING
 from selftrain.experiments.published import figures
 from selftrain.experiments.tables.sheet import Cells, Sheet
@@ -32,12 +30,9 @@ def read_sweep(path: Path) -> Sweep:
     try:
         if path.stat().st_size > LARGEST:
             raise DataError(f"{path} has more than {LARGEST:,} bytes: no report of a sweep", HINT)
-        return TypeAdapter(Sweep).validate_json(path.read_bytes())
+        return parsed(Sweep, path.read_bytes(), str(path), DataError, HINT)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}", HINT) from None
-    except ValidationError as error:
-        wrong = first_problem(error, whole="the file")
-        raise DataError(f"{path}: {wrong.place}: {wrong.told}", HINT) from None
 
 
 def search(sweep: Sweep | None = None) -> Sheet:

@@ -1,8 +1,8 @@
 """Dropout with cheaper draws on a CPU: one random number of 64 bits serves four elements.
 
 torch draws a float for each element, one at a time, and its fused attention falls back to slow
-code whenever probabilities are dropped (benchmarks/quick.py has the ratio). The rate is met to
-1/65536; on other devices torch's own dropout is used.
+code whenever probabilities are dropped (benchmarks/quick.py measures the ratio). The rate is met
+to 1/65536; on other devices torch's own dropout is used.
 """
 
 from __future__ import annotations
@@ -13,9 +13,6 @@ import torch
 from torch import Tensor, nn
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-from selftrain.model.fast import one_position as onerow
-
-ATTENTION = "selftrain"
 STEPS = 1 << 16
 
 
@@ -27,16 +24,16 @@ def keep(shape: torch.Size, rate: float) -> Tensor:
 
 
 def drop(x: Tensor, rate: float) -> Tensor:
-    """The elements that stay, scaled up so that the mean stays too."""
-    kept = 1 - round(rate * STEPS) / STEPS
-    return torch.where(keep(x.shape, rate), x, 0.0).div_(kept) if kept else torch.zeros_like(x)
+    """The elements that stay, scaled up so that the mean stays the same."""
+    share = 1 - round(rate * STEPS) / STEPS
+    return torch.where(keep(x.shape, rate), x, 0.0).div_(share) if share else torch.zeros_like(x)
 
 
 class Dropout(nn.Dropout):
     """``nn.Dropout``, faster on a CPU."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """x with elements dropped in training, and as it is otherwise."""
+        """x with elements dropped in training, and unchanged otherwise."""
         if self.training and self.p and x.device.type == "cpu":
             return drop(x, self.p)
         return super().forward(x)
@@ -50,12 +47,12 @@ def attend(
     attention_mask: Tensor | None,  # [B, 1, L, L], True where a key is seen
     dropout: float = 0.0,
     scaling: float | None = None,
-    **rest: Any,
+    **options: Any,
 ) -> tuple[Tensor, None]:
-    """Scaled dot product attention; torch's own wherever it drops nothing, or is no CPU's."""
+    """Scaled dot product attention; torch's own if nothing is dropped or the device is no CPU."""
     if not dropout or query.device.type != "cpu":
         attended: tuple[Tensor, None] = sdpa_attention_forward(
-            module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **rest
+            module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **options
         )
         return attended
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
@@ -67,15 +64,9 @@ def attend(
     return mixed.transpose(1, 2).contiguous(), None
 
 
-onerow.register(ATTENTION, attend)
-
-
-def make_cheap(encoder: nn.Module) -> None:
-    """Put the cheaper draws into an encoder, in place; it answers as before without dropout."""
-    for module in list(encoder.modules()):
+def install(model: nn.Module) -> None:
+    """Replace every ``nn.Dropout`` in a module tree, in place."""
+    for module in list(model.modules()):
         for name, child in module.named_children():
             if type(child) is nn.Dropout:
-                setattr(module, name, Dropout(child.p))
-    config: Any = encoder.config
-    if config._attn_implementation == "sdpa":
-        config._attn_implementation = ATTENTION
+                setattr(module, name, Dropout(child.p).train(child.training))

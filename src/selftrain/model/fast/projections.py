@@ -1,9 +1,9 @@
-"""Queries, keys and values of the first layer above a cut: made once for all passes.
+"""Queries, keys and values of the first layer above a cut: computed once for all passes.
 
-Passes that differ above a cut start from the same states, and in most families the first layer
-there makes its queries, keys and values of them before anything is dropped: the same each time.
-They are kept while one batch is read. A module that is given anything but those very states, such
-as the one position of ``onerow``, answers as ever.
+Dropout passes that differ above a cut start from the same states, and in most families the first
+layer there projects them before anything is dropped: the result is the same each time. It is
+stored while one batch is read. A module with any other input than those very states, such as the
+one position of ``one_position.py``, computes its output as usual.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ from selftrain.model.families import Family
 
 
 @contextmanager
-def once(encoder: nn.Module, family: Family, states: Tensor | None) -> Iterator[None]:
-    """Within it, an encoder that starts from these states, [B, L, D], projects them once.
+def same_start(family: Family, encoder: nn.Module, states: Tensor | None) -> Iterator[None]:
+    """Within it, an encoder whose passes start from these states, [B, L, D], projects them once.
 
-    ``states`` is None where passes differ from the embeddings on: then nothing is the same.
+    ``states`` is None where passes already differ in the embeddings: then nothing is the same.
     """
-    if states is None or not family.one_row:
+    if states is None:
         yield
         return
     first: Any = next(encoder.get_submodule(family.layers).children())
-    parts = [first.get_submodule(path) for path in (family.query, family.key, family.value)]
-    before = [vars(part).get("forward") for part in parts]
-    for part in parts:
-        part.forward = partial(_kept, part.forward, states, [])
+    linears = [first.get_submodule(path) for path in (family.query, family.key, family.value)]
+    patched = [vars(linear).get("forward") for linear in linears]
+    for linear in linears:
+        linear.forward = partial(_remembered, linear.forward, states, [])
     try:
         yield
     finally:
-        for part, own in zip(parts, before, strict=True):
-            del part.forward  # its class has one
-            if own is not None:
-                part.forward = own
+        for linear, forward in zip(linears, patched, strict=True):
+            del linear.forward  # its class has one
+            if forward is not None:
+                linear.forward = forward
 
 
-def _kept(
-    forward: Callable[[Tensor], Tensor], states: Tensor, kept: list[Tensor], x: Tensor
+def _remembered(
+    forward: Callable[[Tensor], Tensor], states: Tensor, memory: list[Tensor], x: Tensor
 ) -> Tensor:
     if x is not states:
         return forward(x)
-    if not kept:
-        kept.append(forward(x))
-    return kept[0]
+    if not memory:
+        memory.append(forward(x))
+    return memory[0]

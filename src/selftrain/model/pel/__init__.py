@@ -1,7 +1,7 @@
 """What may change in a frozen encoder: the tunings, as plain data.
 
-Each is a frozen dataclass with a ``kind``; ``install.py`` puts one into an encoder. Nothing
-here imports torch, so a method can be read, checked and printed at once.
+Each is a frozen dataclass with a ``kind``; ``install.py`` puts one into an encoder. This file does
+not import torch, so reading a method is quick.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from pydantic import Field
 from selftrain.errors import require
 
 Layers = int | Literal["half", "last"] | None
-"""Which layers of an encoder: the top k, its upper half or its last, or None for all. Where layers
-share their weights there are no others: a tuning refuses a part, and passes differ in all."""
+"""Which layers of an encoder: the top k, its upper half, its last, or None for all of them.
+
+Where all layers share their weights (ALBERT), a tuning of some layers is an error, and dropout
+passes differ in all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Full:
-    """Everything moves; under a prompt the LM head too."""
+    """Everything moves; with a prompt the LM head too."""
 
     kind: Literal["full"] = "full"
 
@@ -31,7 +33,7 @@ class BitFit:
 
     kind: Literal["bitfit"] = "bitfit"
     layers: Layers = None
-    """None is all of them, and the embeddings."""
+    """None: all layers, and the embeddings."""
 
     def __post_init__(self) -> None:
         check_layers(self.layers)
@@ -57,10 +59,10 @@ class Prefix:
 
     kind: Literal["prefix"] = "prefix"
     length: int = 16
-    """How many, I."""
+    """The number of learned vectors, I."""
     layers: Layers = None
     encoder: Literal["none", "mlp"] = "none"
-    """Learn them as they are, or through a small network that they all share."""
+    """Learn the vectors directly, or through a small network that all layers share."""
     dropout: float = 0.1
     """On the learned keys and values."""
 
@@ -76,9 +78,9 @@ class PTuning:
 
     kind: Literal["ptuning"] = "ptuning"
     length: int = 16
-    """How many, I."""
+    """The number of learned vectors, I."""
     encoder: Literal["none", "mlp", "lstm"] = "none"
-    """Learn them as they are, or through a small network."""
+    """Learn the vectors directly, or through a small network."""
 
     def __post_init__(self) -> None:
         require(self.length >= 1, "ptuning length", self.length, "at least 1")
@@ -112,12 +114,12 @@ Tuning = Full | BitFit | Adapter | Prefix | PTuning | LoRA | IA3
 AnyTuning = Annotated[Tuning, Field(discriminator="kind")]
 
 
-def layers_of(how: Tuning) -> Layers:
-    """The layers in which a tuning acts; None is all of them, and of one that knows no layers."""
-    return getattr(how, "layers", None)
+def layers_of(tuning: Tuning) -> Layers:
+    """The layers in which a tuning acts; None is all of them."""
+    return getattr(tuning, "layers", None)
 
 
-def check_layers(layers: Layers, what: str = "layers") -> None:
-    """Raise unless there is such a part of an encoder."""
-    fine = layers is None or isinstance(layers, str) or layers >= 1
-    require(fine, what, layers, "at least 1, `half`, `last`, or nothing for all")
+def check_layers(layers: Layers, name: str = "layers") -> None:
+    """Raise unless ``layers`` is a valid choice; ``name`` is that of the entry."""
+    valid = layers is None or isinstance(layers, str) or layers >= 1
+    require(valid, name, layers, "at least 1, `half`, `last`, or nothing for all")

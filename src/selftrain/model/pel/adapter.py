@@ -36,16 +36,16 @@ class Adapted(nn.Module):
         self.adapter = Bottleneck(frozen.out_features, width)
 
     def forward(self, x: Tensor) -> Tensor:
-        """What the Linear says, adapted."""
+        """The output of the Linear, adapted."""
         adapted: Tensor = self.adapter(self.frozen(x))
         return adapted
 
 
-def install(how: Adapter, encoder: nn.Module, family: Family) -> None:
+def install(tuning: Adapter, encoder: nn.Module, family: Family) -> None:
     """Wrap both output Linears of every chosen layer."""
-    for layer in layer_names(encoder, family, how.layers):
+    for layer in layer_names(encoder, family, tuning.layers):
         for seam in (family.attention_out, family.ffn_out):
             path = f"{layer}.{seam}"
             frozen = encoder.get_submodule(path)
             assert isinstance(frozen, nn.Linear)
-            encoder.set_submodule(path, Adapted(frozen, how.width))
+            encoder.set_submodule(path, Adapted(frozen, tuning.width))

@@ -1,4 +1,4 @@
-"""Putting a tuning into an encoder: what it moves, what it adds, what it wants in a row."""
+"""Put a tuning into an encoder: what it trains, what it adds, what it needs in a row."""
 
 from __future__ import annotations
 
@@ -25,50 +25,50 @@ from selftrain.model.pel import (
 from selftrain.model.pel.seams import layer_names
 
 
-def owned(how: Tuning, encoder: nn.Module, family: Family) -> set[str]:
-    """Names of the pretrained parameters it moves; a twin must have its own copy of them."""
+def trainable_names(tuning: Tuning, encoder: nn.Module, family: Family) -> set[str]:
+    """Names of the pretrained parameters that move; a new model needs its own copy of them."""
     names = [name for name, _ in encoder.named_parameters()]
-    match how:
+    match tuning:
         case Full():
             return set(names)
         case BitFit():
-            return _biases(names, layer_names(encoder, family, how.layers), how, family)
+            return _biases(names, layer_names(encoder, family, tuning.layers), tuning, family)
         case _:
             return set()
 
 
-def install(how: Tuning, encoder: nn.Module, family: Family) -> None:
-    """Add a tuning's own modules to an encoder, in place."""
-    match how:
+def install(tuning: Tuning, encoder: nn.Module, family: Family) -> None:
+    """Add the modules of a tuning to an encoder, in place."""
+    match tuning:
         case Adapter():
-            adapter.install(how, encoder, family)
+            adapter.install(tuning, encoder, family)
         case Prefix():
-            prefix.install(how, encoder, family)
+            prefix.install(tuning, encoder, family)
         case PTuning():
-            ptuning.install(how, encoder, family)
+            ptuning.install(tuning, encoder, family)
         case LoRA() | IA3():
-            lora.install(how, encoder, family)
+            lora.install(tuning, encoder, family)
         case Full() | BitFit():
-            return  # what moves is there already
+            return  # it adds nothing
 
 
-def all_layers(how: Tuning) -> Tuning:
-    """The same tuning for an encoder of which only the chosen layers are left."""
-    return how if isinstance(how, Full | PTuning) else replace(how, layers=None)
+def in_all_layers(tuning: Tuning) -> Tuning:
+    """The same tuning, for an encoder that has only the tuned layers left."""
+    return tuning if isinstance(tuning, Full | PTuning) else replace(tuning, layers=None)
 
 
-def placeholders(how: Tuning) -> int:
-    """How many tokens behind a row's first one have their embeddings learned."""
-    return how.length if isinstance(how, PTuning) else 0
+def placeholders(tuning: Tuning) -> int:
+    """How many tokens a tuning adds behind the first of a row, to learn their embeddings."""
+    return tuning.length if isinstance(tuning, PTuning) else 0
 
 
-def _biases(names: list[str], layers: list[str], how: BitFit, family: Family) -> set[str]:
+def _biases(names: list[str], layers: list[str], tuning: BitFit, family: Family) -> set[str]:
     biases = {name for name in names if name.endswith(".bias")}
     if not biases:
         raise ConfigError(
             f"`{family.name}` has no biases, so bitfit has nothing to move",
             "use another tuning, for example: adapter, lora",
         )
-    if how.layers is None:
+    if tuning.layers is None:
         return biases
-    return {name for name in biases if name.startswith(tuple(f"{at}." for at in layers))}
+    return {name for name in biases if name.startswith(tuple(f"{layer}." for layer in layers))}

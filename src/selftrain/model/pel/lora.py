@@ -1,4 +1,4 @@
-"""LoRA and IA3, through peft, with the modules named one by one."""
+"""LoRA and IA3: peft adds them to the modules that the family names."""
 
 from __future__ import annotations
 
@@ -9,28 +9,30 @@ from selftrain.model.families import Family
 from selftrain.model.pel import IA3, LoRA
 from selftrain.model.pel.seams import layer_names
 
-NAME = "tuned"  # peft wants a name for what it adds
+NAME = "tuned"  # peft needs a name for what it adds
 
 
-def install(how: LoRA | IA3, encoder: nn.Module, family: Family) -> None:
-    """Let peft wrap the Linears at the chosen seams.
+def install(tuning: LoRA | IA3, encoder: nn.Module, family: Family) -> None:
+    """Let peft wrap the Linears of the chosen layers.
 
     Where a family computes queries, keys and values in one Linear (ModernBERT), both act on
     all three.
     """
 
-    def at(*seams: str) -> list[str]:
-        layers = layer_names(encoder, family, how.layers)
+    def paths(*seams: str) -> list[str]:
+        layers = layer_names(encoder, family, tuning.layers)
         return sorted({f"{layer}.{seam}" for layer in layers for seam in seams})
 
-    if isinstance(how, LoRA):
+    if isinstance(tuning, LoRA):
         # alpha = 2 r: the update counts twice, whatever the rank.
         config = LoraConfig(
-            r=how.rank, lora_alpha=2 * how.rank, target_modules=at(family.query, family.value)
+            r=tuning.rank,
+            lora_alpha=2 * tuning.rank,
+            target_modules=paths(family.query, family.value),
         )
     else:
         config = IA3Config(
-            target_modules=at(family.key, family.value, family.ffn_out),
-            feedforward_modules=at(family.ffn_out),
+            target_modules=paths(family.key, family.value, family.ffn_out),
+            feedforward_modules=paths(family.ffn_out),
         )
     inject_adapter_in_model(config, encoder, adapter_name=NAME)

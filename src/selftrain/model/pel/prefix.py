@@ -1,25 +1,30 @@
 """Prefix tuning: learned keys and values that every position can attend to.
 
-No position is shifted and no token is added. In seven families transformers' AttentionInterface
-is the way in; DeBERTa and MPNet compute attention in their own code, so theirs is given a few
-more states and the keys and values of those are overwritten (``pel/slots.py``).
+No position is shifted and no token is added. In seven families the prefix is added by an
+attention function of transformers' AttentionInterface. DeBERTa and MPNet compute attention in
+their own code: their input gets a few more states, and the keys and values of those are
+overwritten (``pel/slots.py``).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from transformers import AttentionInterface
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
 from selftrain.model.families import Family
-from selftrain.model.fast import dropout
-from selftrain.model.fast import one_position as onerow
 from selftrain.model.pel import Prefix
 from selftrain.model.pel.seams import layer_names
 from selftrain.model.pel.slots import Slotted
+
+Attend = Callable[..., tuple[Tensor, None]]
 
 ATTENTION = "selftrain_prefix"
 HIDDEN = 512  # of the shared network (Li and Liang)
@@ -42,16 +47,16 @@ class Shared(nn.Module):
 class KeysValues(nn.Module):
     """The learned keys and values of one attention module.
 
-    A family with shared layers runs the same module at every depth: ``calls`` of them, each
-    with its own prefix, counted from the start of a forward pass (see ``rewind``).
+    A family with shared layers runs the same module at every depth, ``calls`` times in a forward
+    pass. Each of these calls has its own prefix (see ``rewind``).
     """
 
-    def __init__(self, how: Prefix, size: int, calls: int, shared: Shared | None) -> None:
+    def __init__(self, tuning: Prefix, size: int, calls: int, shared: Shared | None) -> None:
         super().__init__()
-        self.shape = (calls, 2, how.length, size)
+        self.shape = (calls, 2, tuning.length, size)
         self.shared = shared
         self.call = 0
-        self.dropout = dropout.Dropout(how.dropout)
+        self.dropout = nn.Dropout(tuning.dropout)
         if shared is None:
             self.vectors = nn.Parameter(torch.empty(self.shape))
             nn.init.normal_(self.vectors, std=0.02)
@@ -70,23 +75,27 @@ class KeysValues(nn.Module):
         return keys, values
 
 
-def attend(
-    module: nn.Module,
-    query: Tensor,  # [B, H, L, d]
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor | None,  # [B, 1, L, L], True where a key is seen
-    **rest: Any,
-) -> tuple[Tensor, None]:
-    """Scaled dot product attention, with the module's prefix before its keys and values."""
-    prefix = getattr(module, "prefix", None)
-    if prefix is not None:
-        keys, values = prefix()
-        key = torch.cat([_heads(keys, key), key], dim=2)  # [B, H, I + L, d]
-        value = torch.cat([_heads(values, value), value], dim=2)
-        if attention_mask is not None:
-            attention_mask = F.pad(attention_mask, (len(keys), 0), value=True)
-    return dropout.attend(module, query, key, value, attention_mask, **rest)
+def with_prefix(attend: Attend) -> Attend:
+    """An attention function that puts the module's prefix before its keys and values."""
+
+    def attend_with_prefix(
+        module: nn.Module,
+        query: Tensor,  # [B, H, L, d]
+        key: Tensor,
+        value: Tensor,
+        attention_mask: Tensor | None,  # [B, 1, L, L], True where a key is seen
+        **options: Any,
+    ) -> tuple[Tensor, None]:
+        prefix = getattr(module, "prefix", None)
+        if prefix is not None:
+            keys, values = prefix()
+            key = torch.cat([_heads(keys, key), key], dim=2)  # [B, H, I + L, d]
+            value = torch.cat([_heads(values, value), value], dim=2)
+            if attention_mask is not None:
+                attention_mask = F.pad(attention_mask, (keys.shape[0], 0), value=True)
+        return attend(module, query, key, value, attention_mask, **options)
+
+    return attend_with_prefix
 
 
 def _heads(vectors: Tensor, like: Tensor) -> Tensor:
@@ -95,32 +104,31 @@ def _heads(vectors: Tensor, like: Tensor) -> Tensor:
     return vectors.view(-1, heads, size).transpose(0, 1).expand(rows, -1, -1, -1)
 
 
-onerow.register(ATTENTION, attend)
-
-
 def rewind(encoder: nn.Module, *_: Any) -> None:
-    """Before a forward pass: the next call of every prefix is its first."""
+    """Before a forward pass: start counting the calls of every prefix again."""
     for module in encoder.modules():
         if isinstance(module, KeysValues):
             module.call = 0
 
 
-def install(how: Prefix, encoder: nn.Module, family: Family) -> None:
-    """Give every chosen layer its keys and values."""
+def install(tuning: Prefix, encoder: nn.Module, family: Family) -> None:
+    """Give every chosen layer its learned keys and values."""
     config: Any = encoder.config
-    layers = layer_names(encoder, family, how.layers)
+    layers = layer_names(encoder, family, tuning.layers)
     size = config.hidden_size
-    shared = Shared(how.length, size) if how.encoder == "mlp" else None
-    calls = math.ceil(config.num_hidden_layers / len(layers)) if family.shared else 1
+    shared = Shared(tuning.length, size) if tuning.encoder == "mlp" else None
+    calls = math.ceil(config.num_hidden_layers / len(layers)) if family.shares_layers else 1
     for layer in layers:
         path = f"{layer}.{family.attention}"
         attention = encoder.get_submodule(path)
-        prefix = KeysValues(how, size, calls, shared)
+        prefix = KeysValues(tuning, size, calls, shared)
         if family.slots is None:
             attention.prefix = prefix
         else:
             encoder.set_submodule(path, Slotted(attention, prefix, family))
-    if family.shared:
+    if family.shares_layers:
         encoder.register_forward_pre_hook(rewind)
     if family.slots is None:
+        AttentionInterface.register(ATTENTION, with_prefix(sdpa_attention_forward))
+        AttentionMaskInterface.register(ATTENTION, sdpa_mask)
         config._attn_implementation = ATTENTION

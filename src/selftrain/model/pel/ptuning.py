@@ -10,7 +10,7 @@ from selftrain.model.pel import PTuning
 
 
 class LSTM(nn.Module):
-    """Vectors that know their neighbours: a two-way LSTM, then a small network."""
+    """A two-way LSTM over the vectors, then a small network: each depends on its neighbours."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -27,18 +27,18 @@ class LSTM(nn.Module):
 class LearnedTokens(nn.Module):
     """Word embeddings in which positions 1 to I are learned vectors.
 
-    They stand in the embeddings' own space, so a family that projects them (ALBERT, ELECTRA)
-    projects the learned ones too.
+    They have the size of the embeddings, so a family that projects those (ALBERT, ELECTRA)
+    projects the learned vectors too.
     """
 
-    def __init__(self, frozen: nn.Embedding, how: PTuning) -> None:
+    def __init__(self, frozen: nn.Embedding, tuning: PTuning) -> None:
         super().__init__()
         size = frozen.embedding_dim
         self.frozen = frozen
-        self.vectors = nn.Parameter(torch.empty(how.length, size))  # [I, E]
+        self.vectors = nn.Parameter(torch.empty(tuning.length, size))  # [I, E]
         nn.init.normal_(self.vectors, std=0.02)
         self.encoder: nn.Module
-        match how.encoder:
+        match tuning.encoder:
             case "none":
                 self.encoder = nn.Identity()
             case "mlp":
@@ -51,12 +51,12 @@ class LearnedTokens(nn.Module):
     def forward(self, ids: Tensor) -> Tensor:
         """[B, L] to [B, L, E]; the ids at the placeholders do not matter."""
         words: Tensor = self.frozen(ids)
-        learned = self.encoder(self.vectors).expand(len(ids), -1, -1)  # [B, I, E]
-        return torch.cat([words[:, :1], learned, words[:, 1 + len(self.vectors) :]], dim=1)
+        learned = self.encoder(self.vectors).expand(ids.shape[0], -1, -1)  # [B, I, E]
+        return torch.cat([words[:, :1], learned, words[:, 1 + self.vectors.shape[0] :]], dim=1)
 
 
-def install(how: PTuning, encoder: nn.Module, family: Family) -> None:
+def install(tuning: PTuning, encoder: nn.Module, family: Family) -> None:
     """Wrap the word embeddings; a decoder tied to them stays tied to the frozen table."""
-    frozen = encoder.get_submodule(family.words)
+    frozen = encoder.get_submodule(family.word_embeddings)
     assert isinstance(frozen, nn.Embedding)
-    encoder.set_submodule(family.words, LearnedTokens(frozen, how))
+    encoder.set_submodule(family.word_embeddings, LearnedTokens(frozen, tuning))

@@ -1,4 +1,4 @@
-"""Reaching the seams of an encoder: where ``layers`` becomes modules."""
+"""Which layers of an encoder a tuning or dropout acts in: from ``layers`` to numbers and paths."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from selftrain.model.pel import Layers
 def layer_names(encoder: nn.Module, family: Family, layers: Layers) -> list[str]:
     """Paths of the chosen layers of an encoder, lowest first."""
     count = depth(encoder, family)
-    first = count - top(layers, family, count)
+    first = count - top_layers(layers, family, count)
     return [f"{family.layers}.{number}" for number in range(first, count)]
 
 
 def depth(encoder: nn.Module, family: Family) -> int:
-    """How many layers an encoder has; one that is shared counts once."""
+    """How many layers an encoder has; layers that share their weights count as one."""
     return len(list(encoder.get_submodule(family.layers).children()))
 
 
-def top(layers: Layers, family: Family, count: int) -> int:
-    """How many of an encoder's layers are meant, from the top."""
+def top_layers(layers: Layers, family: Family, count: int) -> int:
+    """How many of an encoder's ``count`` layers are chosen, counted from the top."""
     if layers is None:
         return count
-    if family.shared:
+    if family.shares_layers:
         raise ConfigError(
             f"layers is {layers!r}, but `{family.name}` has the same weights in every layer: "
             "a change of one is a change of all",
@@ -39,11 +39,11 @@ def top(layers: Layers, family: Family, count: int) -> int:
     return layers
 
 
-def wavering(layers: Layers, family: Family, count: int) -> int:
-    """In how many layers dropout passes differ.
+def dropout_depth(layers: Layers, family: Family, count: int) -> int:
+    """In how many layers dropout passes differ, counted from the top.
 
-    A preset says ``last`` for every family; where every layer has the same weights that is all.
+    A recipe has ``last`` for every family; where all layers share their weights that means all.
     """
-    if isinstance(layers, str) and family.shared:
+    if isinstance(layers, str) and family.shares_layers:
         return count
-    return top(layers, family, count)
+    return top_layers(layers, family, count)

@@ -1,4 +1,4 @@
-"""A prefix for attention that only its own code can compute: states lent to it, then taken back."""
+"""A prefix for attention modules that compute everything in their own code (DeBERTa, MPNet)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from selftrain.model.families import Family
 
 
 class Overwritten(nn.Module):
-    """A frozen projection whose last rows are replaced by what is pending.
+    """A frozen projection; the next call replaces the last rows of its output by ``pending``.
 
-    Only the next call is: DeBERTa's ``share_att_key`` sends its relative positions through the
-    same projection afterwards, and those must pass untouched.
+    Only the next call: DeBERTa's ``share_att_key`` sends its relative positions through the
+    same projection afterwards, and those must stay as they are.
     """
 
     pending: Tensor | None = None  # [I, D]
@@ -31,15 +31,15 @@ class Overwritten(nn.Module):
         if self.pending is None:
             return projected
         rows, self.pending = self.pending, None
-        learned = rows.expand(len(projected), -1, -1)
-        return torch.cat([projected[:, : -len(rows)], learned], dim=1)
+        learned = rows.expand(projected.shape[0], -1, -1)
+        return torch.cat([projected[:, : -rows.shape[0]], learned], dim=1)
 
 
 class Slotted(nn.Module):
     """Attention over L states and I learned keys and values.
 
     The attention is called with I empty states behind the real ones; their keys and values are
-    overwritten, every position sees them at no distance, and what they would say is dropped.
+    overwritten, every position sees them at no distance, and their own outputs are cut off.
     """
 
     def __init__(self, attention: nn.Module, prefix: nn.Module, family: Family) -> None:
@@ -54,16 +54,16 @@ class Slotted(nn.Module):
         attention.set_submodule(_local(family, family.value), self.value)
 
     def forward(self, hidden_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """As the attention it wraps: [B, L, D] to [B, L, D] and whatever else it returns."""
+        """Like the attention it wraps: [B, L, D] to [B, L, D] and its other outputs."""
         self.key.pending, self.value.pending = self.prefix()
-        length, extra = hidden_states.shape[1], len(self.key.pending)
+        length, extra = hidden_states.shape[1], self.key.pending.shape[0]
         call = inspect.signature(self.attention.forward).bind(hidden_states, *args, **kwargs)
         call.arguments["hidden_states"] = F.pad(hidden_states, (0, 0, 0, extra))
         for name, seen in self.slots.items():
             if call.arguments.get(name) is not None:
                 call.arguments[name] = _widen(call.arguments[name], length, extra, seen)
-        output, *rest = self.attention(*call.args, **call.kwargs)
-        return (output[:, :length], *rest)
+        output, *others = self.attention(*call.args, **call.kwargs)
+        return (output[:, :length], *others)
 
 
 def _widen(scores: Tensor, length: int, extra: int, seen: int) -> Tensor:

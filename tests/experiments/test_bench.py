@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import replace
 
 import pytest
@@ -34,7 +35,7 @@ def test_each_cell_is_a_run_folder_and_a_line(small_bench):
             continue
         folder = small_bench().out / result.run
         assert runs.read_manifest(folder).seed == result.seed
-        assert len(result.by_round) == len(runs.history(folder))
+        assert len(result.by_round) == len(runs.records(folder))
         assert result.by_round[result.kept] == result.accuracy
         assert result.rows == 30
         assert result.seconds > 0
@@ -142,23 +143,22 @@ def test_a_method_that_a_backbone_cannot_do_is_passed_over(small_bench, tiny_fol
     assert [result.method for result in results.read(here.out / "cells.jsonl")] == ["ft"]
 
 
-def test_what_another_process_writes_is_left_to_it_and_counted(small_bench):
-    said = []
-    here = replace(small_bench(seeds=(12,), references=(), methods={"ft": FT}), say=said.append)
+def test_what_another_process_writes_is_left_to_it_and_counted(small_bench, caplog):
+    caplog.set_level(logging.INFO, logger="selftrain")
+    here = small_bench(seeds=(12,), references=(), methods={"ft": FT})
     (group,) = here.grid.groups()
     folder = here.folder(group, "ft", FT)
     folder.mkdir(parents=True)
     with FileLock(folder / ".lock"):
         assert list(here.run()) == []
-    assert said[-1] == "cells left to other processes: 1"
+    assert caplog.messages[-1] == "cells left to other processes: 1"
 
 
-def test_a_class_with_fewer_rows_than_asked_for_is_told(small_bench):
-    said = []
-    here = replace(small_bench(seeds=(12,), shots=(40,), methods={}), say=said.append)
+def test_a_class_with_fewer_rows_than_asked_for_is_logged(small_bench, caplog):
+    here = small_bench(seeds=(12,), shots=(40,), methods={})
     list(here.run())
     place = f"sst2/{slug(here.grid.backbones[0])}/40-shot/seed-12"
-    assert f"{place}: class `negative` has fewer than 40 rows: all taken: 39" in said
+    assert f"{place}: class `negative` has fewer than 40 rows: all taken: 39" in caplog.messages
 
 
 def test_a_student_that_breaks_off_is_no_quiet_copy_of_its_teacher(small_bench):
@@ -225,7 +225,7 @@ def test_a_run_that_does_not_say_what_it_took_is_passed_over(small_bench, monkey
 
     def poor(*given, **more):
         for round_ in train(*given, **more):
-            yield replace(round_, figures={k: v for k, v in round_.figures.items() if k != lost})
+            yield replace(round_, numbers={k: v for k, v in round_.numbers.items() if k != lost})
 
     monkeypatch.setattr(bench, "train", poor)
     with pytest.raises(RunError, match=r"round 0 of .* does not say what its training took"):
@@ -253,16 +253,19 @@ def test_one_method_of_two_presets_is_computed_once_and_stands_in_the_table_of_e
     assert len(references) == 2
 
 
-def test_what_a_method_will_do_to_rows_and_models_is_said_once(small_bench):
-    said = []
+def test_what_a_method_will_do_to_rows_and_models_is_logged_once(small_bench, caplog):
+    caplog.set_level(logging.INFO, logger="selftrain")
     methods = {"a": METHOD, "b": ST, "c": replace(METHOD, passes=2)}
     methods = {name: replace(each, pool=500, rounds=1) for name, each in methods.items()}
     here = small_bench(seeds=(12,), references=(), methods=methods)
-    list(replace(here, say=said.append).run())
+    list(here.run())
     place = f"sst2/{slug(here.grid.backbones[0])}/4-shot/seed-12"
-    told = "pool smaller than asked: 72 texts, a round draws 500; all are taken"
-    assert said.count(f"{place}: {told}") == 1
-    assert [line.endswith("is finished: these are its rounds") for line in said].count(True) == 1
+    warning = "pool smaller than asked: 72 texts, a round draws 500; all are taken"
+    assert caplog.messages.count(f"{place}: {warning}") == 1
+    finished = [
+        line for line in caplog.messages if line.endswith("is finished: these are its rounds")
+    ]
+    assert len(finished) == 2  # the later methods take the teacher of the first
 
 
 # ── who competes ─────────────────────────────────────────────────────────────────────────────

@@ -36,7 +36,7 @@ def data(data: Path) -> Path:
 
 
 @pytest.fixture
-def made(data, tmp_path, tiny_folder):
+def make_sweep(data, tmp_path, tiny_folder):
     """A sweep around the small method, two seeds on one task."""
 
     def make(out="out", **more) -> Sweep:
@@ -47,7 +47,7 @@ def made(data, tmp_path, tiny_folder):
             "backbone": str(tiny_folder("bert")),
             "seeds": (12, 21),
             "shots": 4,
-            "on": MACHINE,
+            "machine": MACHINE,
             **more,
         }
         return Sweep(data=data, out=tmp_path / out, **given)
@@ -190,8 +190,8 @@ def test_an_entry_that_is_not_set_can_be_searched():
 # ── what judges ──────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_point_is_judged_by_its_mean_over_cells_on_design_rows(made):
-    here = made(sampler="grid")
+def test_a_point_is_judged_by_its_mean_over_cells_on_design_rows(make_sweep):
+    here = make_sweep(sampler="grid")
     (first, second) = here.run(2)
     for each in (first, second):
         assert each.value == fmean(cell.accuracy for cell in each.cells)
@@ -204,48 +204,51 @@ def test_a_point_is_judged_by_its_mean_over_cells_on_design_rows(made):
     assert len(list((here.out / "shared" / "teachers").iterdir())) == 2  # one a seed, for all
 
 
-def test_a_task_without_design_rows_is_named(made, monkeypatch):
+def test_a_task_without_design_rows_is_named(make_sweep, monkeypatch):
     monkeypatch.setattr(tasksets, "DESIGN", 60)
     with pytest.raises(DataError, match=r"task `sst2` has 100 train rows; a sweep needs 120"):
-        next(made().run(1))
+        next(make_sweep().run(1))
 
 
-def test_a_backbone_that_cannot_answer_prompts_is_named(made):
+def test_a_backbone_that_cannot_answer_prompts_is_named(make_sweep):
     with pytest.raises(ConfigError, match="`upet-prompt-adapter` cannot use backbone `minilm`"):
-        made(method=recipe("upet-prompt-adapter"), space=BATCH, backbone="minilm")
+        make_sweep(method=recipe("upet-prompt-adapter"), space=BATCH, backbone="minilm")
 
 
-def test_without_optuna_it_is_said_how_to_get_it(made, monkeypatch):
+def test_without_optuna_it_is_said_how_to_get_it(make_sweep, monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(ConfigError, match="optuna is not installed") as error:
-        made()
+        make_sweep()
     assert error.value.hint == "pip install optuna"
 
 
 # ── going on ─────────────────────────────────────────────────────────────────────────────────
 
 KILLED = """\
-import os, signal, sys
+import logging, os, signal, sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 from by_hand import MACHINE, METHOD
 from selftrain.experiments import tasksets
 from selftrain.experiments.sweep import Sweep
 tasksets.DESIGN = 20
-told = []
-def say(line):
-    told.append(line)
-    if sum("round 1/2" in each for each in told) == 2:  # the second trial, between its rounds
-        os.kill(os.getpid(), signal.SIGKILL)
+class KillInSecondTrial(logging.Handler):
+    trials = 0
+    def emit(self, record):
+        self.trials += "round 1/2" in record.getMessage()
+        if self.trials == 2:  # the second trial, between its rounds
+            os.kill(os.getpid(), signal.SIGKILL)
+logging.getLogger("selftrain").setLevel(logging.INFO)
+logging.getLogger("selftrain").addHandler(KillInSecondTrial())
 sweep = Sweep(METHOD, {space!r}, Path({data!r}), Path({out!r}), ("sst2",), {backbone!r}, (12,), 4,
-    on=MACHINE, say=say)
+    machine=MACHINE)
 list(sweep.run(3))
 """
 
 
-def test_a_killed_sweep_goes_on_and_ends_with_the_same_best(made, tmp_path):
-    whole = list(made("whole", method=METHOD, seeds=(12,)).run(3))
-    here = made("parts", method=METHOD, seeds=(12,))
+def test_a_killed_sweep_goes_on_and_ends_with_the_same_best(make_sweep, tmp_path):
+    whole = list(make_sweep("whole", method=METHOD, seeds=(12,)).run(3))
+    here = make_sweep("parts", method=METHOD, seeds=(12,))
     script = KILLED.format(
         tests=str(Path(__file__).parents[1] / "support"),
         space=SPACE,
@@ -270,21 +273,23 @@ def test_a_killed_sweep_goes_on_and_ends_with_the_same_best(made, tmp_path):
 @pytest.mark.parametrize(
     ("sampler", "trials"), [("tpe", (3, 11, 12)), ("random", (1, 4)), ("grid", (1, 4))]
 )
-def test_a_sweep_in_parts_tries_the_points_of_one_in_a_piece(made, untrained, sampler, trials):
+def test_a_sweep_in_parts_tries_the_points_of_one_in_a_piece(
+    make_sweep, untrained, sampler, trials
+):
     space = ALPHA | {"student.tuning.width": WIDTH}
-    whole = list(made("whole", space=space, sampler=sampler).run(trials[-1]))
-    parts = made("parts", space=space, sampler=sampler)
+    whole = list(make_sweep("whole", space=space, sampler=sampler).run(trials[-1]))
+    parts = make_sweep("parts", space=space, sampler=sampler)
     for some in trials:
         list(parts.run(some))
     assert done(parts.trials()) == done(whole)
     assert list(parts.run(trials[-1])) == []
 
 
-def test_what_was_stopped_by_hand_is_taken_up(made, untrained, monkeypatch):
+def test_what_was_stopped_by_hand_is_taken_up(make_sweep, untrained, monkeypatch):
     def interrupted(*_):  # no signal: it is ignored where the tests run in the background
         raise KeyboardInterrupt
 
-    here = made()
+    here = make_sweep()
     list(here.run(1))
     cells = Sweep.cells
     monkeypatch.setattr(Sweep, "cells", interrupted)
@@ -294,10 +299,10 @@ def test_what_was_stopped_by_hand_is_taken_up(made, untrained, monkeypatch):
     stopped = here.trials()[-1]
     assert stopped.state == "fail"
     assert next(iter(here.run(3))).params == stopped.params
-    assert done(here.trials()) == done(made("whole").run(3))[:2]
+    assert done(here.trials()) == done(make_sweep("whole").run(3))[:2]
 
 
-def test_a_point_that_cannot_be_trained_is_passed_over_for_good(made, untrained, monkeypatch):
+def test_a_point_that_cannot_be_trained_is_passed_over_for_good(make_sweep, untrained, monkeypatch):
     cells = Sweep.cells
 
     def some(self, method):
@@ -306,16 +311,16 @@ def test_a_point_that_cannot_be_trained_is_passed_over_for_good(made, untrained,
         return cells(self, method)
 
     monkeypatch.setattr(Sweep, "cells", some)
-    here = made(sampler="grid")
+    here = make_sweep(sampler="grid")
     assert sorted(each.state for each in here.run(4)) == ["complete", "complete", "fail", "fail"]
     assert {each.why for each in here.trials()} == {"", "the loss is no number"}
     assert list(here.run(4)) == []
     assert here.report()["best"]["select.score.alpha"] == 0.1
 
 
-def test_a_point_whose_students_break_off_does_not_win_by_its_teacher(made):
+def test_a_point_whose_students_break_off_does_not_win_by_its_teacher(make_sweep):
     """The loop keeps the teacher; what a search is after is a student."""
-    here = made(space={"student.learning_rate": (1e-3, 1e37)}, sampler="grid", seeds=(12,))
+    here = make_sweep(space={"student.learning_rate": (1e-3, 1e37)}, sampler="grid", seeds=(12,))
     assert sorted(each.state for each in here.run(2)) == ["complete", "fail"]
     (why,) = {each.why for each in here.trials()} - {""}
     assert why.startswith("a student's training broke off on sst2, seed 12")
@@ -323,24 +328,24 @@ def test_a_point_whose_students_break_off_does_not_win_by_its_teacher(made):
     assert list(here.run(2)) == []
 
 
-def test_equal_points_are_computed_once(made):
-    here = made(space={"select.score.alpha": (0.1,)}, seeds=(12,))
+def test_equal_points_are_computed_once(make_sweep):
+    here = make_sweep(space={"select.score.alpha": (0.1,)}, seeds=(12,))
     one, two = here.run(2)
     assert one.value == two.value
     (folder,) = (here.out / "trials" / here.ground).iterdir()
     assert len((folder / "cells.jsonl").read_text().splitlines()) == 1
 
 
-def test_another_question_is_another_study(made, untrained):
-    list(made().run(2))
-    assert made(seeds=(12,)).trials() == []
-    assert made(space=ALPHA).trials() == []
-    assert len(made().trials()) == 2
+def test_another_question_is_another_study(make_sweep, untrained):
+    list(make_sweep().run(2))
+    assert make_sweep(seeds=(12,)).trials() == []
+    assert make_sweep(space=ALPHA).trials() == []
+    assert len(make_sweep().trials()) == 2
 
 
-def test_other_rows_are_another_study_with_cells_of_its_own(made, data):
+def test_other_rows_are_another_study_with_cells_of_its_own(make_sweep, data):
     """In the same folder: the first point has the same recipe there."""
-    here = made(space=ALPHA, seeds=(12,))
+    here = make_sweep(space=ALPHA, seeds=(12,))
     (first,) = here.run(1)
     with (data / "sst2" / "train.jsonl").open("a", encoding="utf-8") as file:
         file.write('{"text": "one more", "label": "positive"}\n')
@@ -350,34 +355,36 @@ def test_other_rows_are_another_study_with_cells_of_its_own(made, data):
     assert len(list((here.out / "trials").iterdir())) == 2
 
 
-def test_other_weights_by_the_same_name_are_another_study(made, untrained, tiny_folder, tmp_path):
+def test_other_weights_by_the_same_name_are_another_study(
+    make_sweep, untrained, tiny_folder, tmp_path
+):
     copy = tmp_path / "bert"
     shutil.copytree(tiny_folder("bert"), copy)
-    list(made(backbone=str(copy)).run(1))
+    list(make_sweep(backbone=str(copy)).run(1))
     sweep._weights.cache_clear()  # as another process finds them
     weights = load_file(copy / "model.safetensors")
     save_file({name: value + 1 for name, value in weights.items()}, copy / "model.safetensors")
-    assert made(backbone=str(copy)).trials() == []
+    assert make_sweep(backbone=str(copy)).trials() == []
 
 
 @pytest.mark.parametrize("out", ["{x}", "{", "{{0}}"])
-def test_a_folder_may_have_braces_in_its_name(made, untrained, out):
-    here = made(out)
+def test_a_folder_may_have_braces_in_its_name(make_sweep, untrained, out):
+    here = make_sweep(out)
     assert len(list(here.run(1))) == 1
     assert (here.out / "sweep.db").is_file()
 
 
-def test_a_folder_has_one_worker_unless_they_share_a_storage(made, untrained):
-    here = made()
+def test_a_folder_has_one_worker_unless_they_share_a_storage(make_sweep, untrained):
+    here = make_sweep()
     list(here.run(1))
     with FileLock(here.out / sweep.LOCK), pytest.raises(RunError) as error:
         next(here.run(2))
     assert "--storage" in error.value.hint
 
 
-def test_workers_of_one_storage_share_the_trials(made, untrained, tmp_path):
+def test_workers_of_one_storage_share_the_trials(make_sweep, untrained, tmp_path):
     storage = f"sqlite:///{tmp_path / 'workers.db'}"
-    one, two = (made(name, storage=storage, seeds=(12,)) for name in ("one", "two"))
+    one, two = (make_sweep(name, storage=storage, seeds=(12,)) for name in ("one", "two"))
     first = one.run(4)
     begun = [next(first), next(first)]
     rest = list(two.run(4))
@@ -389,8 +396,8 @@ def test_workers_of_one_storage_share_the_trials(made, untrained, tmp_path):
 # ── what is told ─────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_report_has_every_trial_and_fits_the_paper_s_table(made, untrained):
-    here = made()
+def test_the_report_has_every_trial_and_fits_the_paper_s_table(make_sweep, untrained):
+    here = make_sweep()
     list(here.run(3))
     told = here.report()
     assert told == json.loads((here.out / "sweep.json").read_text())
@@ -405,8 +412,8 @@ def test_the_report_has_every_trial_and_fits_the_paper_s_table(made, untrained):
     assert (read.best, read.trials) == (told["best"], 3)
 
 
-def test_with_enough_trials_it_is_told_which_entry_matters(made, untrained):
-    here = made(space=ALPHA | {"student.tuning.width": (2, 4)}, sampler="grid")
+def test_with_enough_trials_it_is_told_which_entry_matters(make_sweep, untrained):
+    here = make_sweep(space=ALPHA | {"student.tuning.width": (2, 4)}, sampler="grid")
     list(here.run(100))
     told = here.report()
     assert told["trials"] == here.points == 10
@@ -414,16 +421,14 @@ def test_with_enough_trials_it_is_told_which_entry_matters(made, untrained):
     assert told["best"] == {"select.score.alpha": 0.3, "student.tuning.width": 4}
 
 
-def test_optuna_talks_to_whom_we_talk(made, untrained, monkeypatch, capfd):
-    said = []
-
+def test_warnings_of_optuna_go_to_our_log(make_sweep, untrained, monkeypatch, capfd, caplog):
     def broken(*_):
         raise DataError("no rows", "give some")
 
     monkeypatch.setattr(Sweep, "cells", broken)
     with pytest.raises(DataError):
-        list(made(say=said.append).run(1))
-    assert any(line.startswith("optuna: Trial 0 failed") for line in said)
+        list(make_sweep().run(1))
+    assert any(line.startswith("optuna: Trial 0 failed") for line in caplog.messages)
     assert tuple(capfd.readouterr()) == ("", "")
 
 

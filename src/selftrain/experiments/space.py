@@ -45,7 +45,7 @@ def entries(method: Method) -> dict[str, Any]:
     stages = [flat({"student": stage}) for stage in whole.pop("student")]
     found = flat(whole)
     if not method.rounds:
-        alone = ("teacher.", "adapt.")
+        alone = ("teacher.", "tapt.")
         return {name: value for name, value in found.items() if name.startswith(alone)}
     first, *others = stages
     return found | {

@@ -13,7 +13,8 @@ from by_hand import MACHINE, SPLIT, TASK, random_votes, same
 from selftrain.data.rows import Example
 from selftrain.errors import ConfigError
 from selftrain.experiments.estimate import TOKENS, rows_read, training
-from selftrain.experiments.grid import grid_of, read_grid
+from selftrain.experiments.grid import grid_of
+from selftrain.experiments.gridfile import read_grid
 from selftrain.experiments.tables.names import ABLATIONS, MAIN, PEL, REFERENCES
 from selftrain.method.losses import PHCE, CrossEntropy, Smooth, Soft
 from selftrain.method.recipes import BY_NAME, LAPTOP, PAPER, WITHOUT, recipe, upet, with_all_labels
@@ -21,6 +22,7 @@ from selftrain.method.scores import joined
 from selftrain.method.selection import Certain, LowVariance, Reliable, Selection, Uniform
 from selftrain.method.spec import TAPT, Method, digest, to_plain
 from selftrain.model.pel import Adapter, Full
+from selftrain.training.job import Job
 from selftrain.training.loop import self_train
 
 PRESETS = pytest.mark.parametrize("preset", ["laptop", "paper"])
@@ -394,9 +396,7 @@ def test_soft_labels_of_list_are_the_plain_answers():
 )
 def test_every_method_runs_through_the_one_loop(tiny_backbone, name):
     method = small(recipe(name))
-    rounds = list(
-        self_train(TASK, SPLIT, method, backbone=tiny_backbone("bert"), seed=1, on=MACHINE)
-    )
+    rounds = list(self_train(Job(TASK, SPLIT, method, tiny_backbone("bert"), 1), machine=MACHINE))
     assert len(rounds) == method.rounds + 1
     assert all(not round_.last for round_ in rounds)
 
@@ -404,14 +404,8 @@ def test_every_method_runs_through_the_one_loop(tiny_backbone, name):
 def test_ust_students_go_on_from_their_teacher(tiny_backbone):
     method = small(recipe("ust"))
     still = replace(method.student[0], learning_rate=1e-60, head_learning_rate=None)
-    teacher, student, *_ = self_train(
-        TASK,
-        SPLIT,
-        replace(method, student=(still,)),
-        backbone=tiny_backbone("bert"),
-        seed=1,
-        on=MACHINE,
-    )
+    job = Job(TASK, SPLIT, replace(method, student=(still,)), tiny_backbone("bert"), 1)
+    teacher, student, *_ = self_train(job, machine=MACHINE)
     assert same(teacher.model, student.model)
 
 

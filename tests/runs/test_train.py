@@ -16,7 +16,7 @@ import small_run
 from command import snapshot
 from selftrain.data.rows import Example, Labelled, Lesson
 from selftrain.errors import RunError, TrainingError
-from selftrain.experiments.closing import Cell, by_system, cells, closing_rows
+from selftrain.experiments.closing import Cell, by_system, cells, closing_rows, references
 from selftrain.model.backbone import Backbone
 from selftrain.runs import train as experiment
 from selftrain.runs.train import Watched, train
@@ -236,8 +236,8 @@ def round_(number: int, right: int, **verdict: Any) -> Round:
 
 
 def scored(rounds: Sequence[Round], backbone: Backbone, seed: int = 7) -> list[Cell]:
-    task, split = small_run.TASK, small_run.split()
-    return list(cells(rounds, task, split, TEST, backbone=backbone, seed=seed))
+    beside = references(small_run.TASK, backbone, small_run.split().labelled, TEST)
+    return list(cells(rounds, beside, TEST, seed=seed))
 
 
 GOOD, BAD = 1, 0  # which of the two answers is right: all, or none
@@ -260,8 +260,9 @@ def test_the_references_come_first_and_the_kept_round_last(backbone: Backbone) -
 def test_the_majority_class_is_that_of_the_scored_rows(backbone: Backbone) -> None:
     task, split = small_run.TASK, small_run.split()  # as many labels of each class: no majority
     for row in TEST[:2]:
-        found = cells([round_(0, GOOD)], task, split, [*TEST, row], backbone=backbone, seed=7)
-        assert next(found).accuracy == 7 / 13
+        test = [*TEST, row]
+        beside = references(task, backbone, split.labelled, test)
+        assert next(cells([round_(0, GOOD)], beside, test, seed=7)).accuracy == 7 / 13
 
 
 def test_the_kept_round_is_the_last_accepted_one(backbone: Backbone) -> None:

@@ -99,7 +99,7 @@ def compare(
     """Train with each seed and score every system: the closing table's title and its scores."""
     with watch.busy("loading"):
         from selftrain.disk import slug
-        from selftrain.experiments.closing import Cell, by_system, cells
+        from selftrain.experiments.closing import Cell, by_system, cells, references
         from selftrain.experiments.demo import SHOTS, cut
         from selftrain.method.changes import method_of
         from selftrain.runs.lines import line_of
@@ -128,7 +128,8 @@ def compare(
                 say(line_of(round_, method.rounds))
                 rounds.append(round_)
         held = part.design if on_rows == "design" else part.test
-        found += cells(rounds, task, split, held, backbone=backbone, seed=seed, on=on)
+        beside = references(task, backbone, split.labelled, held)
+        found += cells(rounds, beside, held, seed=seed, machine=on)
     say(f"run folders: {out / about.name}")
     title = f"{about.name}: accuracy on {on_rows} rows, {method.name} on {backbone.name}"
     return title, by_system(found)

@@ -10,7 +10,7 @@ from typing import Any
 
 from selftrain.data.toml import check_name, read_toml
 from selftrain.errors import ConfigError
-from selftrain.experiments.published import figures
+from selftrain.experiments.published import numbers
 from selftrain.method.changes import merged
 from selftrain.method.spec import Method, from_plain, to_plain
 
@@ -45,7 +45,7 @@ def entries(method: Method) -> dict[str, Any]:
     stages = [flat({"student": stage}) for stage in whole.pop("student")]
     found = flat(whole)
     if not method.rounds:
-        alone = ("teacher.", "adapt.")
+        alone = ("teacher.", "tapt.")
         return {name: value for name, value in found.items() if name.startswith(alone)}
     first, *others = stages
     return found | {
@@ -79,7 +79,7 @@ def paper_space(method: Method) -> Space:
     return {
         path: searched.values
         for path in places
-        for searched in figures().grid
+        for searched in numbers().grid
         if searched.known_as(path)
     }
 

@@ -14,7 +14,7 @@ from selftrain.experiments.figures.calibration import BINS, Calibration, Reliabi
 from selftrain.experiments.figures.page import COLOURS, DASHES, GREY, MARKERS, STYLE
 from selftrain.experiments.figures.plane import Plane, View
 from selftrain.experiments.figures.rounds import Line, Rounds
-from selftrain.experiments.tables.names import shown
+from selftrain.experiments.names import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -71,7 +71,7 @@ def by_round(results: Iterable[Result], wanted: Wanted = Wanted()) -> Rounds:
         for method in wanted.order(cells)
         if (runs := [c.by_round for c in cells if (c.task, c.method) == (task, method)])
     ]
-    shown = any(cell.by_round[number] is not None for cell in cells for number in cell.stayed)
+    shown = any(cell.by_round[number] is not None for cell in cells for number in cell.rejected)
     refused = "; rounds that were refused are drawn too" if shown else ""
     return Rounds(tuple(line for line in lines if line.points), setting(cells) + refused)
 

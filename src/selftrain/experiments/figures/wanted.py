@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from selftrain.errors import DataError
-from selftrain.experiments.closing import MAJORITY
+from selftrain.experiments.names import UPET, ordered
+from selftrain.experiments.references import MAJORITY
 from selftrain.experiments.results import Result
 from selftrain.experiments.tables.choice import Choice, choose, listed, with_shots
-from selftrain.experiments.tables.names import UPET, ordered
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,4 +61,5 @@ def _check_known(kind: str, asked: Iterable[str], known: set[str], what: str) ->
 def setting(cells: Sequence[Result]) -> str:
     """What the cells have in common, for a figure's head line."""
     first = next((cell for cell in cells if cell.method != MAJORITY), cells[0])
-    return f"{first.backbone}, preset {first.preset}, {first.shots} labels a class, {first.on} rows"
+    where = f"{first.backbone}, preset {first.preset}"
+    return f"{where}, {first.shots} labels a class, {first.scored_on} rows"

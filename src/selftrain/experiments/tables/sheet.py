@@ -5,13 +5,13 @@ A text may come from anyone's file, so every format escapes what it would take f
 
 from __future__ import annotations
 
-import csv as writing
 import io
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from selftrain.escape import harmless, printable
+from selftrain.escape import printable
+from selftrain.experiments.delimited import write_delimited
 
 Texts = tuple[str, ...]
 
@@ -49,10 +49,10 @@ def csv(sheets: Iterable[Sheet]) -> str:
     """The sheets as CSV, with an empty line between two of them.
 
     >>> print(csv([Sheet("Scores", ("method", "sst2"), (("UST", "84.0"),), ("one seed",))]))
-    Scores
-    method,sst2
-    UST,84.0
-    one seed
+    "Scores"
+    "method","sst2"
+    "UST","84.0"
+    "one seed"
     """
     return "\n\n".join(map(_csv, sheets))
 
@@ -102,9 +102,9 @@ def _in_markdown(text: str) -> str:
 
 def _csv(sheet: Sheet) -> str:
     file = io.StringIO()
-    writer = writing.writer(file, lineterminator="\n")
-    rows = [(sheet.title,), sheet.head, *sheet.rows, *((note,) for note in sheet.notes)]
-    writer.writerows([harmless(one_line(cell)) for cell in row] for row in rows)
+    rows = [sheet.head, *sheet.rows, *((note,) for note in sheet.notes)]
+    lines = ([one_line(text) for text in row] for row in rows)
+    write_delimited(file, [one_line(sheet.title)], lines)
     return file.getvalue().rstrip("\n")
 
 

@@ -130,8 +130,8 @@ class Bench:
             backbone=group.backbone,
             shots=group.shots,
             seed=group.seed,
-            on=self.grid.on,
-            most=self.most,
+            scored_on=self.grid.on,
+            max_rows=self.most,
         )
 
     @property
@@ -298,7 +298,7 @@ class Bench:
         return replace(
             scored,
             by_round=(*by_round, *[None] * (len(rounds) - len(whole))),
-            kept=best.number,
+            final_round=best.number,
             refused=tuple(round_.number for round_ in rounds if not round_.accepted),
             rounds=method.rounds,
             tuned=tuned(rounds),
@@ -335,9 +335,9 @@ class Bench:
             backbone=group.backbone,
             shots=group.shots,
             seed=group.seed,
-            on=self.grid.on,
+            scored_on=self.grid.on,
             rows=len(ground.held),
-            most=self.most,
+            max_rows=self.most,
             accuracy=found["accuracy"],
             macro_f1=found["macro_f1"],
             f1={label: found[f"f1 {label}"] for label in model.labels},

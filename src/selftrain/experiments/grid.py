@@ -12,6 +12,7 @@ from selftrain.data.task import Task, find
 from selftrain.disk import slug
 from selftrain.errors import ConfigError, require
 from selftrain.experiments.gridfile import COMPARED
+from selftrain.experiments.references import FROZEN, FROZEN_APART, MAJORITY
 from selftrain.experiments.results import Shots
 from selftrain.method.changes import merged, method_of
 from selftrain.method.recipes import DEFAULT
@@ -24,9 +25,9 @@ SEEDS = (12, 21, 42, 87, 100)
 Reference = Callable[[Task, Backbone, Sequence[Labelled], Sequence[Labelled]], Predictor]
 """Made of a task, a backbone, labelled rows, and the rows that are scored."""
 REFERENCES: dict[str, Reference] = {
-    "majority": lambda task, _backbone, _gold, held: Majority(task, held),
-    "frozen-lr": lambda task, backbone, gold, _held: FrozenLogistic(task, backbone, gold),
-    "frozen-lr-apart": lambda task, backbone, gold, _held: FrozenLogistic(
+    MAJORITY: lambda task, _backbone, _gold, held: Majority(task, held),
+    FROZEN: lambda task, backbone, gold, _held: FrozenLogistic(task, backbone, gold),
+    FROZEN_APART: lambda task, backbone, gold, _held: FrozenLogistic(
         task, backbone, gold, apart=True
     ),
 }
@@ -81,7 +82,7 @@ class Grid:
         """Who competes in a group: what cannot be is left out."""
         pair = find(group.task).pair
         few = group.shots != "full"
-        references = [name for name in self.references if pair or name != "frozen-lr-apart"]
+        references = [name for name in self.references if pair or name != FROZEN_APART]
         methods = [
             name
             for name, method in self.methods.items()

@@ -13,7 +13,8 @@ from by_hand import MACHINE, SPLIT, TASK, random_votes, same
 from methods import differences
 from selftrain.data.rows import Example
 from selftrain.experiments.estimate import TOKENS, rows_read, training
-from selftrain.experiments.grid import grid_of, read_grid
+from selftrain.experiments.grid import grid_of
+from selftrain.experiments.gridfile import read_grid
 from selftrain.experiments.names import MAIN, PEL, ablations
 from selftrain.experiments.references import REFERENCES
 from selftrain.method.recipes import (

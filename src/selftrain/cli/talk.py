@@ -115,22 +115,22 @@ def table(
     from rich import box
     from rich.table import Table
 
-    made = Table(title=title, title_justify="left")
+    grid = Table(title=title, title_justify="left")
     if narrow:
-        made.box, made.padding = box.SIMPLE_HEAD, (0, 1, 0, 0)
-        made.show_edge = made.pad_edge = False
+        grid.box, grid.padding = box.SIMPLE_HEAD, (0, 1, 0, 0)
+        grid.show_edge = grid.pad_edge = False
     body = [list(row) for row in rows]
     for place, name in enumerate(head):
         longest = max(map(cell_len, (row[place] for row in body)), default=0)
-        made.add_column(
+        grid.add_column(
             name,
             justify="right" if numeric and place > 0 else "left",
             overflow="fold",
             no_wrap=narrow and place == 0 and longest <= LONGEST_NAME,
         )
     for row in body:
-        made.add_row(*row)
-    return made
+        grid.add_row(*row)
+    return grid
 
 
 def show_json(value: object) -> None:
@@ -199,7 +199,7 @@ class Watch:
 
     @contextmanager
     def busy(self, what: str, total: int | None = None) -> Iterator[TaskID]:
-        """A bar for as long as something goes on; one that only moves, where no end is known."""
+        """A bar while something runs; it only moves, where no end is known."""
         task = self._bars.add_task(what, total=total)
         try:
             yield task
@@ -207,7 +207,7 @@ class Watch:
             self._bars.remove_task(task)
 
     def progress(self, steps: Iterable[int], what: str, total: int) -> Iterator[int]:
-        """The steps as they are taken: what a ``Machine`` wants."""
+        """Show a bar for a loop over steps: the ``progress`` of a ``Machine``."""
         with self.busy(what, total) as task:
             for step in steps:
                 yield step
@@ -216,7 +216,7 @@ class Watch:
 
 @contextmanager
 def resumable(watch: Watch) -> Iterator[None]:
-    """Show that training goes on; after Ctrl-C say that the run can be resumed."""
+    """Show that training runs; after Ctrl-C say how to resume it."""
     with watch.busy("self-training"):
         try:
             yield

@@ -107,10 +107,31 @@ def load(name: str | Path, *, revision: str | None = None) -> Backbone:
     return backbone
 
 
+def may_prompt(name: str) -> bool:
+    """Whether a backbone may have an MLM head, as far as its files show without loading them.
+
+    False is certain. A name on the hub is not downloaded: only loading it gives the answer.
+    """
+    try:
+        folder = _embedded(name) if name in EMBEDDED else Path(name).expanduser()
+        if (folder / ADDON).is_file():  # an add-on brings a head
+            return True
+        keys = [key for path in _weights(name, folder) for key in _keys(path)]
+    except (ModelError, OSError, SafetensorError):  # loading it says what is wrong
+        return True
+    heads = tuple(f"{seam.dense}." for family in FAMILIES.values() for seam in family.mlm)
+    return any(key.startswith(heads) for key in keys)
+
+
+def _keys(path: Path) -> list[str]:
+    with safe_open(path, "pt") as file:
+        return list(file.keys())
+
+
 def _find(name: str, revision: str | None) -> tuple[Path, str | None]:
     """The folder of a backbone and its commit; downloaded from the hub unless it is a folder."""
     if name in EMBEDDED:
-        return (minilm_folder() if name == "minilm" else ADDONS / name), None
+        return _embedded(name), None
     path = Path(name).expanduser()
     if path.is_dir():
         return path, None
@@ -119,6 +140,10 @@ def _find(name: str, revision: str | None) -> tuple[Path, str | None]:
             f"backbone folder `{name}` does not exist", "check the path, or use minilm"
         )
     return _download(name, revision)
+
+
+def _embedded(name: str) -> Path:
+    return minilm_folder() if name == "minilm" else ADDONS / name
 
 
 def minilm_folder() -> Path:

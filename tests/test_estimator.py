@@ -27,7 +27,7 @@ from selftrain.runs.read import read_manifest
 TEXTS, LABELS = map(list, zip(*sentences(8), strict=True))
 POOL = [text for text, _ in sentences(30, first=100)]
 NEW = [text for text, _ in sentences(6, first=300)]
-TUNE = {"steps": 3, "batch": 4}
+TUNE = {"steps": 3, "batch_size": 4}
 QUICK = {"pool": 24, "passes": 2, "converged": 0, "teacher": TUNE, "student": TUNE}
 
 

@@ -101,7 +101,7 @@ DATA = {
     ),
     "one id, two rows": Case(
         FIT,
-        "id `7` stands 4 times",
+        "4 rows have the id `7`",
         {"labelled.csv": csv([("7", *row) for row in TWICE], "id", "text", "label")},
     ),
     "unseen dev label": Case(

@@ -162,7 +162,7 @@ def test_two_formats_at_once_are_refused(cells: Path, tmp_path: Path) -> None:
 
 
 def test_recipes_backbones_and_rows_are_chosen_by_flags(cells: Path) -> None:
-    other = [replace(cell(UPET, 0.9), recipe="other"), cell("ust", 0.3, on="design")]
+    other = [replace(cell(UPET, 0.9), recipe="other"), cell("ust", 0.3, scored_on="design")]
     for each in other:
         results.append(cells, each)
     assert "--recipe other" in refused("main", cells).hint

@@ -36,7 +36,7 @@ def test_each_cell_is_a_run_folder_and_a_line(small_bench):
         folder = small_bench().out / result.run
         assert runs.read_manifest(folder).seed == result.seed
         assert len(result.by_round) == len(runs.records(folder))
-        assert result.by_round[result.kept] == result.accuracy
+        assert result.by_round[result.final_round] == result.accuracy
         assert result.rows == 30
         assert result.seconds > 0
 
@@ -168,7 +168,7 @@ def test_a_student_that_breaks_off_is_no_quiet_copy_of_its_teacher(small_bench):
     broken, plain = [
         cell for cell in small_bench(**grid, seeds=(12,)).run() if cell.method != "majority"
     ]
-    assert (broken.kept, broken.refused, broken.rounds) == (0, (1,), 2)
+    assert (broken.final_round, broken.refused, broken.rounds) == (0, (1,), 2)
     assert (broken.by_round, broken.accuracy) == ((plain.accuracy, None), plain.accuracy)
     assert (plain.refused, plain.rounds, plain.device) == ((), 0, "cpu")
     (sheet, *_) = KINDS["main"]([broken, plain], Choice(shots=4))

@@ -78,7 +78,7 @@ def cell_of(method, seed: int, accuracy: float) -> Result:
         backbone="minilm",
         shots=4,
         seed=seed,
-        on="design",
+        scored_on="design",
         rows=20,
         accuracy=accuracy,
         macro_f1=accuracy,
@@ -198,7 +198,7 @@ def test_a_point_is_judged_by_its_mean_over_cells_on_design_rows(make_sweep):
         assert [(cell.task, cell.seed) for cell in each.cells] == [("sst2", 12), ("sst2", 21)]
         cells = here.out / "trials" / here.ground / each.recipe / "cells.jsonl"
         told = [json.loads(line) for line in cells.read_text().splitlines()]
-        assert {(line["on"], line["rows"]) for line in told} == {("design", 20)}
+        assert {(line["scored_on"], line["rows"]) for line in told} == {("design", 20)}
         assert all((cells.parent / line["run"] / "manifest.json").exists() for line in told)
     assert first.params != second.params
     assert len(list((here.out / "shared" / "teachers").iterdir())) == 2  # one a seed, for all

@@ -289,8 +289,7 @@ def backbone(tiny_backbone: Callable[[str], Backbone]) -> Backbone:
 
 @pytest.fixture(scope="module")
 def rounds(backbone: Backbone) -> list[Round]:
-    task, method, on = small_run.TASK, small_run.METHOD, small_run.MACHINE
-    return list(self_train(task, small_run.split(), method, backbone=backbone, seed=7, on=on))
+    return list(self_train(small_run.job(backbone), machine=small_run.MACHINE))
 
 
 @pytest.fixture

@@ -151,7 +151,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
             role=["left"] * 20_000,
             **{name: [0.5] * 20_000 for name in ("confidence", "certainty", "weight")},
         ),
-        "lesson.parquet holds a line no round writes: Judged(uid='19999'",
+        "lesson.parquet holds a line no round writes: AuditLine(uid='19999'",
     ),
     "lesson with other columns": (
         lambda f: relisted(f, **{"lesson.parquet": swapped(*other_columns(f))}),

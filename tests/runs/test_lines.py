@@ -19,7 +19,7 @@ def test_the_teachers_line_says_what_it_trained_and_how_long_it_took() -> None:
 
 
 def test_a_rounds_line_says_what_was_picked_and_what_changed() -> None:
-    figures = {
+    numbers = {
         "picked": 410,
         "pool": 1024,
         "confidence": 0.944,
@@ -29,7 +29,7 @@ def test_a_rounds_line_says_what_was_picked_and_what_changed() -> None:
         "dev": 0.9062,
         "seconds": 12.0,
     }
-    assert round_line(2, 3, figures, "converged") == (
+    assert round_line(2, 3, numbers, "converged") == (
         "round 2/3   picked 410 of 1024   confidence 0.94   certainty 0.98   changed 3%   "
         "loss 0.200   contrast 1.50   770 of 22.7M trained   dev 90.6   12 s   converged"
     )
@@ -40,9 +40,9 @@ def test_a_round_whose_training_broke_off_says_why() -> None:
     assert line == "round 1/3   3 s   the loss is nan at step 7 of 120"
 
 
-def test_figures_a_stranger_left_out_or_spoilt_are_left_out_of_the_line() -> None:
-    for figures in ({}, {"picked": 3, "fit": []}, {"picked": {"good": 3}, "pool": 9, "fit": 7}):
-        assert round_line(1, 3, figures, "why") == "round 1/3   why"
+def test_numbers_a_stranger_left_out_or_spoilt_are_left_out_of_the_line() -> None:
+    for numbers in ({}, {"picked": 3, "fit": []}, {"picked": {"good": 3}, "pool": 9, "fit": 7}):
+        assert round_line(1, 3, numbers, "why") == "round 1/3   why"
     assert round_line(1, 3, {"fit": [{"loss": 0.5}], "seconds": [{}]}) == "round 1/3   loss 0.500"
 
 

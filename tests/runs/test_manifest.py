@@ -17,6 +17,7 @@ from selftrain.errors import RunError
 from selftrain.model.backbone import Backbone
 from selftrain.runs import lessons
 from selftrain.runs.manifest import Manifest
+from selftrain.training.job import Job
 
 
 @pytest.mark.parametrize(
@@ -36,7 +37,7 @@ def test_other_rows_are_another_configuration(
     differs: str | None, other: Callable[[Any], Split], manifest: Manifest, backbone: Backbone
 ) -> None:
     split = other(small_run.split())
-    now = Manifest.of(small_run.TASK, split, small_run.METHOD, backbone=backbone, seed=7)
+    now = Manifest.of(Job(small_run.TASK, split, small_run.METHOD, backbone, 7))
     places = [name for name in manifest.data if manifest.data[name] != now.data[name]]
     assert places == ([differs] if differs else [])
 
@@ -57,20 +58,20 @@ def test_a_round_too_large_to_be_read_back_is_refused_before_training(
 ) -> None:
     monkeypatch.setattr(lessons, "LARGEST_LESSON", 39)
     split = replace(small_run.split(), unlabelled=kind(small_run.split().unlabelled))
-    given = {"backbone": backbone, "seed": 7, "on": small_run.MACHINE}
     for method in (replace(small_run.METHOD, pool=size) for size in ("all", 40)):
         with pytest.raises(RunError, match=r"would judge 40 rows; .* at most 39") as caught:
-            Manifest.of(small_run.TASK, split, method, **given)
+            Manifest.of(Job(small_run.TASK, split, method, backbone, 7), small_run.MACHINE)
         assert caught.value.hint
     for fine in ({"pool": 39}, {"pool": "all", "rounds": 0}):
-        Manifest.of(small_run.TASK, split, replace(small_run.METHOD, **fine), **given)
+        method = replace(small_run.METHOD, **fine)
+        Manifest.of(Job(small_run.TASK, split, method, backbone, 7), small_run.MACHINE)
 
 
 # ── manifests from elsewhere ──
 
 DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "manifest not JSON": (
-        lambda f: (f / "manifest.json").write_text('{"format": 1,'),
+        lambda f: (f / "manifest.json").write_text('{"format": 2,'),
         "manifest.json is not JSON",
     ),
     "manifest not an object": (
@@ -81,12 +82,16 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda f: (f / "manifest.json").write_text('{"name": "app", "icons": []}'),
         "not written by selftrain",
     ),
+    "older format": (
+        lambda f: rewritten(f / "manifest.json", format=1),
+        "has format 1; this version reads format 2",
+    ),
     "newer format": (
-        lambda f: rewritten(f / "manifest.json", format=2),
-        "has format 2; this version reads format 1",
+        lambda f: rewritten(f / "manifest.json", format=3),
+        "has format 3; this version reads format 2",
     ),
     "manifest without seed": (
-        lambda f: (f / "manifest.json").write_text('{"format": 1}'),
+        lambda f: (f / "manifest.json").write_text('{"format": 2}'),
         "manifest.json is damaged",
     ),
     "manifest nested without end": (

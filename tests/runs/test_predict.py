@@ -45,7 +45,7 @@ def model(backbone: Backbone) -> Classifier:
 def answered(
     model: Classifier, table: Table, out: Path | None = None, *, texts: bool = False
 ) -> None:
-    predict(model, table, out, passes=3, on=small_run.MACHINE, texts=texts)
+    predict(model, table, out, passes=3, machine=small_run.MACHINE, texts=texts)
 
 
 def table(texts: list[str] = TEXTS) -> Table:
@@ -257,6 +257,6 @@ def test_a_model_without_dropout_answers_and_is_certain(
     task = Task("films", ("bad", "good"))
     steady = build(task, tiny_backbone("bert"), Architecture(Adapter(), dropout=0.0), seed=1)
     table = read_texts(["a great film", "a dull film"], notes=Notes())
-    predict(steady, table, tmp_path / "out.csv", passes=4, on=small_run.MACHINE)
+    predict(steady, table, tmp_path / "out.csv", passes=4, machine=small_run.MACHINE)
     with (tmp_path / "out.csv").open(newline="") as file:
         assert [row["certainty"] for row in csv.DictReader(file)] == ["1.0", "1.0"]

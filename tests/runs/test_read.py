@@ -54,10 +54,10 @@ def test_a_backbone_given_by_its_name_is_that_of_the_revision_trained_on(
     assert found == [(name, asked)]
 
 
-def test_history_tells_what_each_round_gave(folder: Path, rounds: list[Round]) -> None:
-    told = runs.history(folder)
-    assert [line["number"] for line in told] == [0, 1, 2]
-    assert [line["figures"] for line in told] == [round_.figures for round_ in rounds]
+def test_records_say_what_each_round_gave(folder: Path, rounds: list[Round]) -> None:
+    records = runs.records(folder)
+    assert [record.number for record in records] == [0, 1, 2]
+    assert [record.numbers for record in records] == [round_.numbers for round_ in rounds]
 
 
 def test_load_gives_the_last_accepted_model_or_the_one_asked_for(
@@ -74,7 +74,7 @@ def test_load_gives_the_last_accepted_model_or_the_one_asked_for(
         assert torch.equal(small_run.probabilities(asked), small_run.probabilities(round_.model))
 
 
-@pytest.mark.parametrize("reader", [runs.load, runs.history, runs.read_manifest])
+@pytest.mark.parametrize("reader", [runs.load, runs.records, runs.read_manifest])
 @pytest.mark.parametrize("place", ["missing", "empty", "file"])
 def test_what_is_no_run_folder_is_said_to_be_none(
     reader: Callable[[Path], object], place: str, tmp_path: Path
@@ -87,7 +87,7 @@ def test_what_is_no_run_folder_is_said_to_be_none(
 
 def test_a_run_without_a_whole_round_has_no_model(tmp_path: Path, manifest: Manifest) -> None:
     with Run.start(tmp_path, manifest):
-        assert runs.history(tmp_path) == []
+        assert runs.records(tmp_path) == []
         with pytest.raises(RunError, match="no whole round yet"):
             runs.load(tmp_path)
 

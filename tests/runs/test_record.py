@@ -26,24 +26,24 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
         "round.json is that of round 2",
     ),
     "record with text for a number": (
-        lambda f: rewritten(f / "rounds/1/round.json", figures={"seconds": "x"}),
-        "round.json is damaged: `figures.seconds",
+        lambda f: rewritten(f / "rounds/1/round.json", numbers={"seconds": "x"}),
+        "round.json is damaged: `numbers.seconds",
     ),
     "record with an infinite number": (
-        lambda f: rewritten(f / "rounds/1/round.json", figures={"seconds": float("inf")}),
-        "round.json is damaged: `figures.seconds",
+        lambda f: rewritten(f / "rounds/1/round.json", numbers={"seconds": float("inf")}),
+        "round.json is damaged: `numbers.seconds",
     ),
     "record with a number without end": (
-        lambda f: rewritten(f / "rounds/1/round.json", figures={"seconds": 10**4000}),
-        "round.json is damaged: `figures.seconds",
+        lambda f: rewritten(f / "rounds/1/round.json", numbers={"seconds": 10**4000}),
+        "round.json is damaged: `numbers.seconds",
     ),
     "record with a name without end": (
-        lambda f: rewritten(f / "rounds/1/round.json", figures={"x" * 100_000: "y"}),
-        f"round.json is damaged: `figures.{'x' * 70}",
+        lambda f: rewritten(f / "rounds/1/round.json", numbers={"x" * 100_000: "y"}),
+        f"round.json is damaged: `numbers.{'x' * 70}",
     ),
     "record with a name that would move the cursor": (
-        lambda f: rewritten(f / "rounds/1/round.json", figures={"a\n\x1b[2J": "x"}),
-        "round.json is damaged: `figures.a\\n\\x1b[2J",
+        lambda f: rewritten(f / "rounds/1/round.json", numbers={"a\n\x1b[2J": "x"}),
+        "round.json is damaged: `numbers.a\\n\\x1b[2J",
     ),
     "record naming a file outside": (
         lambda f: relisted(f, **{"../../manifest.json": "0" * 64}),

@@ -128,10 +128,10 @@ def test_runs_killed_fifty_times_in_all_end_with_the_same_models(
 def test_the_run_that_is_killed_learns_from_its_own_students(
     name: str, undisturbed: Callable[[str], Undisturbed]
 ) -> None:
-    rounds = runs.history(undisturbed(name).folder)
-    assert [round_["number"] for round_ in rounds] == [0, 1, 2]
+    rounds = runs.records(undisturbed(name).folder)
+    assert [round_.number for round_ in rounds] == [0, 1, 2]
     # Were round 1 refused, round 2 would not depend on what was read back.
-    assert all(round_["accepted"] for round_ in rounds)
+    assert all(round_.accepted for round_ in rounds)
 
 
 # ── the command itself, with the default backbone and method ──
@@ -162,7 +162,7 @@ def test_a_fit_killed_between_rounds_and_given_again_ends_with_the_same_models(
     again, whole = give(tmp_path, "killed"), give(tmp_path, "whole")
     told = again.communicate()[1], whole.communicate()[1]
     assert (again.returncode, whole.returncode) == (0, 0), told
-    assert "killed goes on after round 1" in told[0]
+    assert "killed resumes after round 1" in told[0]
     after = models(tmp_path / "killed")
     assert "rounds/3/model.safetensors" in after
     assert after == models(tmp_path / "whole")
@@ -212,11 +212,7 @@ def killer(fatal: int) -> Callable[[FrameType, str, Any], Any]:
 
 @pytest.fixture(scope="module")
 def rounds(bert: Path) -> list[Round]:
-    method, split = small_run.METHOD, small_run.split()
-    base = load(bert)
-    return list(
-        self_train(small_run.TASK, split, method, backbone=base, seed=7, on=small_run.MACHINE)
-    )
+    return list(self_train(small_run.job(load(bert)), machine=small_run.MACHINE))
 
 
 def test_a_start_killed_at_any_line_can_be_started_again(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,10 +20,10 @@ from selftrain.errors import RunError, TrainingError
 from selftrain.experiments.closing import Cell, by_system, cells, closing_rows
 from selftrain.model.backbone import Backbone
 from selftrain.runs import train as experiment
-from selftrain.runs.train import Watched, train
+from selftrain.runs.train import train
 from selftrain.runs.write import Run
+from selftrain.training.job import Job
 from selftrain.training.loop import Round
-from selftrain.training.machine import Machine
 
 NAN = TrainingError("the loss is nan", "a lower rate")
 TEST = [
@@ -35,42 +36,51 @@ def backbone(tiny_backbone: Callable[[str], Backbone]) -> Backbone:
     return tiny_backbone("bert")
 
 
-def given(backbone: Backbone, **changes: Any) -> dict[str, Any]:
-    return {
-        "task": small_run.TASK,
-        "split": small_run.split(),
-        "method": small_run.METHOD,
-        "backbone": backbone,
-        "seed": 7,
-        "on": small_run.MACHINE,
-        **changes,
-    }
+def job(backbone: Backbone, **changes: Any) -> Job:
+    return replace(small_run.job(backbone), **changes)
 
 
-def go(folder: Path, backbone: Backbone, **changes: Any) -> Iterator[Round]:
-    return train(folder, **given(backbone, **changes))
+def go(folder: Path, backbone: Backbone, *, part: bool = False, **changes: Any) -> Iterator[Round]:
+    return train(folder, job(backbone, **changes), small_run.MACHINE, part=part)
 
 
 # ── the run folder ───────────────────────────────────────────────────────────────────────────
 
 
-def test_rounds_on_disk_are_handed_on_before_new_ones(tmp_path: Path, backbone: Backbone) -> None:
-    told: list[str] = []
-    first = go(tmp_path / "run", backbone, say=told.append)
+def test_rounds_on_disk_come_before_new_ones(
+    tmp_path: Path, backbone: Backbone, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "selftrain.runs.train")
+    first = go(tmp_path / "run", backbone)
     assert next(first).number == 0
     first.close()
-    assert told == []
+    assert caplog.messages == []
 
-    rounds = list(go(tmp_path / "run", backbone, say=told.append))
+    rounds = list(go(tmp_path / "run", backbone))
     assert [round_.number for round_ in rounds] == [0, 1, 2]
-    assert told == [f"{tmp_path}/run goes on after round 0"]
+    assert caplog.messages == [f"{tmp_path}/run resumes after round 0"]
 
-    again = list(go(tmp_path / "run", backbone, say=told.append))
-    assert told[1:] == [f"{tmp_path}/run is finished: these are its rounds"]
+    again = list(go(tmp_path / "run", backbone))
+    assert caplog.messages[1:] == [f"{tmp_path}/run is finished: these are its rounds"]
     for old, new in zip(rounds, again, strict=True):
         assert old.number == new.number
         assert (old.accepted, old.why, old.last) == (new.accepted, new.why, new.last)
         assert torch.equal(*(each.model.probabilities(examples()) for each in (old, new)))
+
+
+def test_a_run_that_resumes_on_another_machine_says_so(
+    tmp_path: Path, backbone: Backbone, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = go(tmp_path / "run", backbone)
+    next(first)
+    first.close()
+    smaller = replace(small_run.MACHINE, cache_mb=1)
+    list(train(tmp_path / "run", job(backbone), smaller))
+    warnings = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert [record.getMessage() for record in warnings] == [
+        "the run was started with cache_mb 4096, goes on with 1: "
+        "its result may differ in the last bits"
+    ]
 
 
 def test_a_run_that_is_asked_for_more_rounds_ends_as_if_it_had_been_asked_at_once(
@@ -174,7 +184,9 @@ def test_a_run_that_another_process_finished_meanwhile_is_not_removed(
 
     def late(*arguments: Any, **more: Any) -> Any:
         with real(tmp_path / "run", small_run.manifest(backbone, seed=8)) as other:
-            other.save(next(experiment.self_train(**given(backbone, seed=8))))
+            other.save(
+                next(experiment.self_train(job(backbone, seed=8), machine=small_run.MACHINE))
+            )
         before.update(snapshot(tmp_path))
         return real(*arguments, **more)
 
@@ -236,8 +248,7 @@ def round_(number: int, right: int, **verdict: Any) -> Round:
 
 
 def scored(rounds: Sequence[Round], backbone: Backbone, seed: int = 7) -> list[Cell]:
-    task, split = small_run.TASK, small_run.split()
-    return list(cells(rounds, task, split, TEST, backbone=backbone, seed=seed))
+    return list(cells(rounds, job(backbone, seed=seed), TEST, small_run.MACHINE))
 
 
 GOOD, BAD = 1, 0  # which of the two answers is right: all, or none
@@ -258,9 +269,8 @@ def test_the_references_come_first_and_the_kept_round_last(backbone: Backbone) -
 
 
 def test_the_majority_class_is_that_of_the_scored_rows(backbone: Backbone) -> None:
-    task, split = small_run.TASK, small_run.split()  # as many labels of each class: no majority
-    for row in TEST[:2]:
-        found = cells([round_(0, GOOD)], task, split, [*TEST, row], backbone=backbone, seed=7)
+    for row in TEST[:2]:  # the job has as many labels of each class: no majority
+        found = cells([round_(0, GOOD)], job(backbone), [*TEST, row], small_run.MACHINE)
         assert next(found).accuracy == 7 / 13
 
 
@@ -290,22 +300,3 @@ def test_runs_of_different_length_share_a_table_without_shifting_it() -> None:
         ["round 2", "–", "90.0", "90.0 (1 of 2)"],
         ["final", "70.0", "90.0", "80.0 ± 14.1"],
     ]
-
-
-def test_a_watched_model_gives_its_answers_in_order_and_shows_every_slice() -> None:
-    seen: list[tuple[str, int]] = []
-
-    def track(steps: Any, what: str, total: int) -> Any:
-        seen.append((what, total))
-        return steps
-
-    class Lengths:
-        labels = ("good", "bad")
-
-        def probabilities(self, examples: Sequence[Example]) -> Tensor:
-            return torch.tensor([[float(len(example.text)), 0.0] for example in examples])
-
-    watched = Watched(Lengths(), Machine(track=track), rows=5)
-    assert watched.labels == ("good", "bad")
-    assert torch.equal(watched.probabilities(examples()), Lengths().probabilities(examples()))
-    assert seen == [("evaluating", 3)]

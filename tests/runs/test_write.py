@@ -36,7 +36,7 @@ forks.set_forkserver_preload(["selftrain.runs.train"])
 # ── what is saved comes back ──
 
 
-def test_saved_rounds_come_back_with_their_models_lessons_and_figures(
+def test_saved_rounds_come_back_with_their_models_lessons_and_numbers(
     folder: Path, rounds: list[Round], manifest: Manifest, backbone: Backbone
 ) -> None:
     with Run.start(folder, manifest) as run:
@@ -44,7 +44,7 @@ def test_saved_rounds_come_back_with_their_models_lessons_and_figures(
     for was, now in zip(rounds, done, strict=True):
         assert torch.equal(small_run.probabilities(was.model), small_run.probabilities(now.model))
         assert now.lesson == Lesson(gold=(), audit=was.lesson.audit)
-        assert now.figures == was.figures
+        assert now.numbers == was.numbers
         assert (now.number, now.accepted, now.why, now.last) == (
             was.number,
             was.accepted,
@@ -318,8 +318,7 @@ def save_on_a_small_disk(place: Path, bert: Path) -> None:
     fill_up = small_disk(place)  # first: a process with threads may not move to a new namespace
     torch.set_num_threads(1)
     backbone = load(bert)
-    split, on = small_run.split(), small_run.MACHINE
-    loop = self_train(small_run.TASK, split, small_run.METHOD, backbone=backbone, seed=7, on=on)
+    loop = self_train(small_run.job(backbone), machine=small_run.MACHINE)
     with Run.start(place / "run", small_run.manifest(backbone)) as run:
         run.save(next(loop))
         fill_up()

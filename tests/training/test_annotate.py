@@ -26,7 +26,7 @@ def teacher(backbone, **change):
 
 
 def votes(model, pool=POOL, passes=3, seed=12):
-    return joined([part for _, part in annotate(model, pool, passes, seed=seed, on=MACHINE)])
+    return joined([part for _, part in annotate(model, pool, passes, seed=seed, machine=MACHINE)])
 
 
 def equal(one, other) -> bool:
@@ -60,7 +60,7 @@ def test_passes_shake_the_plain_answer_and_average_near_it(tiny_backbone):
 
 def test_chunks_are_cut_by_the_order_of_the_pool(tiny_backbone, monkeypatch):
     monkeypatch.setattr(room, "CHUNK", 16)
-    chunks = list(annotate(teacher(tiny_backbone("bert")), POOL, 2, seed=12, on=MACHINE))
+    chunks = list(annotate(teacher(tiny_backbone("bert")), POOL, 2, seed=12, machine=MACHINE))
     assert [len(examples) for examples, _ in chunks] == [16, 16, 8]
     assert [example for examples, _ in chunks for example in examples] == POOL
     assert [len(part.mean) for _, part in chunks] == [16, 16, 8]
@@ -75,7 +75,7 @@ def test_the_pool_is_read_as_it_is_needed(tiny_backbone, monkeypatch):
             read.append(example)
             yield example
 
-    stream = annotate(teacher(tiny_backbone("bert")), pool(), 2, seed=12, on=MACHINE)
+    stream = annotate(teacher(tiny_backbone("bert")), pool(), 2, seed=12, machine=MACHINE)
     next(stream)
     assert len(read) == 8
 
@@ -90,7 +90,7 @@ def test_annotation_ignores_the_global_generator_and_leaves_it_untouched(
     expected = torch.rand(3)
     torch.manual_seed(1)
     drawn, parts = [], []
-    for _, part in annotate(model, POOL, 3, seed=12, on=MACHINE):
+    for _, part in annotate(model, POOL, 3, seed=12, machine=MACHINE):
         drawn.append(torch.rand(1))
         parts.append(part)
     assert torch.equal(torch.cat(drawn), expected)
@@ -102,10 +102,10 @@ def test_each_chunk_has_noise_of_its_own_and_each_seed_too(tiny_backbone, monkey
     model = teacher(tiny_backbone("bert"))
     monkeypatch.setattr(room, "CHUNK", 4)
     twice = [*POOL[:4], *POOL[:4]]
-    (_, first), (_, second) = annotate(model, twice, 3, seed=12, on=MACHINE)
+    (_, first), (_, second) = annotate(model, twice, 3, seed=12, machine=MACHINE)
     assert torch.equal(first.plain, second.plain)
     assert not torch.equal(first.mean, second.mean)
-    (_, other) = next(annotate(model, twice, 3, seed=13, on=MACHINE))
+    (_, other) = next(annotate(model, twice, 3, seed=13, machine=MACHINE))
     assert not torch.equal(first.mean, other.mean)
 
 
@@ -113,8 +113,8 @@ def test_the_first_chunks_votes_do_not_depend_on_what_comes_after(tiny_backbone,
     model = teacher(tiny_backbone("bert"))
     monkeypatch.setattr(room, "CHUNK", 8)
     assert equal(
-        next(annotate(model, POOL, 3, seed=12, on=MACHINE))[1],
-        next(annotate(model, POOL[:8], 3, seed=12, on=MACHINE))[1],
+        next(annotate(model, POOL, 3, seed=12, machine=MACHINE))[1],
+        next(annotate(model, POOL[:8], 3, seed=12, machine=MACHINE))[1],
     )
 
 
@@ -210,16 +210,16 @@ def test_progress_counts_batches(tiny_backbone, monkeypatch):
     monkeypatch.setattr("selftrain.model.batches.CPU_TOKENS", 64)
     seen = []
 
-    def track(numbers, what, total):
+    def progress(numbers, what, total):
         seen.append((what, total))
         return numbers
 
     model = teacher(tiny_backbone("bert"))
-    list(annotate(model, POOL, 2, seed=12, on=replace(MACHINE, track=track)))
+    list(annotate(model, POOL, 2, seed=12, machine=replace(MACHINE, progress=progress)))
     ((what, total),) = seen
     assert what == "annotating"
     assert total > 3
 
 
 def test_an_empty_pool_gives_no_chunks(tiny_backbone):
-    assert list(annotate(teacher(tiny_backbone("bert")), [], 3, seed=12, on=MACHINE)) == []
+    assert list(annotate(teacher(tiny_backbone("bert")), [], 3, seed=12, machine=MACHINE)) == []

@@ -12,7 +12,9 @@ from torch import Tensor
 from by_hand import example
 from selftrain.data.rows import Example, Labelled
 from selftrain.errors import DataError
-from selftrain.training.evaluate import evaluate
+from selftrain.training import evaluate as evaluate_room
+from selftrain.training.evaluate import answered, evaluate
+from selftrain.training.machine import Machine
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,8 @@ def test_scores_by_hand():
     F1 of bad: 2·2 / (2 + 3) = .8;  of good: 2·1 / (2 + 1) = .667;  macro .733.
     All four are .75 sure and .75 of them right: calibration error 0.
     """
-    figures = evaluate(MODEL, gold("bad", "good", "bad", "bad"))
-    assert dict(figures) == pytest.approx(
+    numbers = evaluate(MODEL, gold("bad", "good", "bad", "bad"))
+    assert dict(numbers) == pytest.approx(
         {
             "accuracy": 0.75,
             "macro_f1": (0.8 + 2 / 3) / 2,
@@ -57,10 +59,33 @@ def test_scores_by_hand():
 
 
 def test_a_class_missing_from_the_test_rows_has_an_f1_of_zero():
-    figures = evaluate(Table(("bad", "good", "mixed"), {"uid-0": [0.8, 0.1, 0.1]}), gold("bad"))
-    assert figures["accuracy"] == 1
-    assert figures["f1 mixed"] == 0
-    assert figures["macro_f1"] == pytest.approx(1 / 3)
+    numbers = evaluate(Table(("bad", "good", "mixed"), {"uid-0": [0.8, 0.1, 0.1]}), gold("bad"))
+    assert numbers["accuracy"] == 1
+    assert numbers["f1 mixed"] == 0
+    assert numbers["macro_f1"] == pytest.approx(1 / 3)
+
+
+def test_answers_are_asked_for_slice_by_slice_and_come_in_order(monkeypatch):
+    monkeypatch.setattr(evaluate_room, "ROWS_AT_ONCE", 5)
+    shown, asked = [], []
+
+    def progress(steps, what, total):
+        shown.append((what, total))
+        return steps
+
+    class Lengths:
+        labels = ("bad", "good")
+
+        def probabilities(self, examples):
+            asked.append(len(examples))
+            return torch.tensor([[float(len(example.uid)), 0.0] for example in examples])
+
+    rows = gold(*["bad", "good"] * 6)
+    p, classes = answered(Lengths(), rows, Machine(progress=progress))
+    assert asked == [5, 5, 2]
+    assert torch.equal(p, Lengths().probabilities([row.example for row in rows]))
+    assert classes.tolist() == [0, 1] * 6
+    assert shown == [("evaluating", 3)]
 
 
 def test_a_label_never_seen_in_training_is_an_error_that_names_it():

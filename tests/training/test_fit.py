@@ -24,7 +24,7 @@ from selftrain.model.batches import collate
 from selftrain.model.build import build
 from selftrain.model.heads import Output
 from selftrain.model.pel import Adapter, Full
-from selftrain.training.fit import Trail, fit, forward, groups, slope, start_head, step_loss
+from selftrain.training.fit import History, fit, forward, groups, slope, start_head, step_loss
 
 quick = settings(max_examples=60, deadline=None, derandomize=True)
 CLASSES = st.lists(st.integers(0, 2), max_size=9)
@@ -82,12 +82,12 @@ P = torch.tensor([[0.2, 0.8], [0.5, 0.5], [0.9, 0.1], [0.9, 0.1]])
 VECTORS = torch.tensor([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0], [0.8, 0.6]])
 
 
-def objective(how: Tune, **change) -> tuple[float, Trail]:
+def objective(how: Tune, **change) -> tuple[float, History]:
     of = replace(table(gold=[], easy=[0, 0], hard=[0, 0], classes=2), **change)
     (step,) = steps(of, how, 1)
-    trail = Trail()
-    value = step_loss(Looked(P.log(), VECTORS), 0, of, step, how, trail)
-    return float(value.detach()), trail
+    history = History()
+    value = step_loss(Looked(P.log(), VECTORS), 0, of, step, how, history)
+    return float(value.detach()), history
 
 
 def test_the_objective_is_the_mean_phce_of_the_easy_rows():
@@ -108,18 +108,18 @@ def test_the_whole_objective_adds_lambda_times_the_mean_contrast():
     how = Tune(
         loss=PHCE(4), batch_size=2, contrast=EasyHard(weight=0.1, negatives=2, temperature=0.5)
     )
-    value, trail = objective(how)
-    assert trail.losses == pytest.approx([1.139720], abs=1e-6)
-    assert trail.contrasts == pytest.approx([0.829996], abs=1e-6)
+    value, history = objective(how)
+    assert history.losses == pytest.approx([1.139720], abs=1e-6)
+    assert history.contrasts == pytest.approx([0.829996], abs=1e-6)
     assert value == pytest.approx(1.222720, abs=1e-6)
 
 
 def test_the_share_of_anchors_counts_easy_rows_whose_class_has_no_hard_row():
     of = table(gold=[], easy=[0, 0, 1, 1], hard=[0])
     how = Tune(batch_size=4, contrast=EasyHard(negatives=2))
-    (step,), trail = steps(of, how, 1), Trail()
-    step_loss(Looked(logits=torch.zeros(5, 3)), 0, of, step, how, trail)
-    assert (trail.paired, trail.anchors) == (2, 4)
+    (step,), history = steps(of, how, 1), History()
+    step_loss(Looked(logits=torch.zeros(5, 3)), 0, of, step, how, history)
+    assert (history.paired, history.anchors) == (2, 4)
 
 
 def test_lambda_zero_is_phce_alone():
@@ -177,7 +177,7 @@ def test_only_tuned_parameters_move(tiny_backbone, reader):
     model = new(backbone, how)
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
     pretrained = {name: p.detach().clone() for name, p in backbone.encoder.named_parameters()}
-    fitted = fit(model, LESSON, how, seed=1, on=MACHINE)
+    fitted = fit(model, LESSON, how, seed=1, machine=MACHINE)
     moved = {name for name, p in model.named_parameters() if not torch.equal(p, before[name])}
     assert moved == set(model.trainable())
     assert all("adapter" in name or name.startswith("head.") for name in moved)
@@ -191,7 +191,7 @@ def test_a_full_fit_leaves_the_backbone_itself_alone(tiny_backbone):
     backbone = tiny_backbone("bert")
     pretrained = {name: p.detach().clone() for name, p in backbone.encoder.named_parameters()}
     model = new(backbone, TEACHER)
-    fit(model, Lesson(gold=GOLD), TEACHER, seed=1, on=MACHINE)
+    fit(model, Lesson(gold=GOLD), TEACHER, seed=1, machine=MACHINE)
     still = [n for n, p in model.encoder.named_parameters() if torch.equal(p, pretrained[n])]
     # The pooler is never read: no gradient, and so no weight decay either.
     assert all("pooler" in name for name in still)
@@ -204,7 +204,7 @@ def test_training_lowers_the_loss(tiny_backbone):
     gold = torch.tensor([TASK.labels.index(item.label) for item in GOLD])
     texts = [item.example for item in GOLD]
     before = nn.functional.nll_loss(model.probabilities(texts).log(), gold)
-    fit(model, Lesson(gold=GOLD), how, seed=1, on=MACHINE)
+    fit(model, Lesson(gold=GOLD), how, seed=1, machine=MACHINE)
     after = nn.functional.nll_loss(model.probabilities(texts).log(), gold)
     assert after < before / 2
 
@@ -215,7 +215,7 @@ def test_fitting_twice_with_one_seed_gives_the_same_bits(tiny_backbone):
         model = new(tiny_backbone("bert"), STUDENT)
         torch.manual_seed(state)
         before = torch.get_rng_state()
-        fit(model, LESSON, STUDENT, seed=seed, on=MACHINE)
+        fit(model, LESSON, STUDENT, seed=seed, machine=MACHINE)
         assert torch.equal(torch.get_rng_state(), before), "the global generator is left alone"
         assert not model.training
         models.append(model)
@@ -230,7 +230,7 @@ def test_dropout_is_on_while_training(tiny_backbone):
         model = build(
             TASK, tiny_backbone("bert"), Architecture(Adapter(width=4), dropout=dropout), seed=1
         )
-        fit(model, LESSON, STUDENT, seed=1, on=MACHINE)
+        fit(model, LESSON, STUDENT, seed=1, machine=MACHINE)
         models.append(model)
     assert not same(*models)
 
@@ -244,7 +244,7 @@ def test_the_rate_follows_its_schedule(tiny_backbone, monkeypatch):
 
     monkeypatch.setattr("selftrain.training.fit.slope", watched)
     how = replace(STUDENT, steps=4, warmup=0.25)
-    fit(new(tiny_backbone("bert"), how), LESSON, how, seed=1, on=MACHINE)
+    fit(new(tiny_backbone("bert"), how), LESSON, how, seed=1, machine=MACHINE)
     assert sorted(set(asked)) == [(step, 4, 0.25) for step in range(5)]
 
 
@@ -268,14 +268,18 @@ def test_the_rate_follows_its_schedule(tiny_backbone, monkeypatch):
 def test_steps_and_epochs(tiny_backbone, lesson, how, expected):
     ticks = []
 
-    def track(numbers, what, total):
+    def progress(numbers, what, total):
         assert (what, total) == ("training", expected)
         for number in numbers:
             ticks.append(number)
             yield number
 
     fitted = fit(
-        new(tiny_backbone("bert"), how), lesson, how, seed=1, on=replace(MACHINE, track=track)
+        new(tiny_backbone("bert"), how),
+        lesson,
+        how,
+        seed=1,
+        machine=replace(MACHINE, progress=progress),
     )
     assert fitted.steps == len(ticks) == expected
 
@@ -304,15 +308,15 @@ def test_a_loss_that_is_no_number_stops_the_fit_and_says_where(tiny_backbone):
     gold = (*GOLD[:7], replace(GOLD[7], weight=math.nan))
     model = new(tiny_backbone("bert"), TEACHER)
     with pytest.raises(TrainingError, match="the loss is nan at step 1 of 6") as caught:
-        fit(model, Lesson(gold=gold), TEACHER, seed=1, on=MACHINE)
-    assert caught.value.hint == "try a lower rate than 0.003"
+        fit(model, Lesson(gold=gold), TEACHER, seed=1, machine=MACHINE)
+    assert caught.value.hint == "try a lower learning_rate than 0.003"
 
 
 @pytest.mark.parametrize(("steps", "when"), [(1, "after step 1"), (3, "at step 2 of 3")])
 def test_a_huge_rate_stops_the_fit_even_in_its_last_step(tiny_backbone, steps, when):
     how = replace(TEACHER, learning_rate=1e37, head_learning_rate=1e37, steps=steps)
     with pytest.raises(TrainingError, match=f"the loss is (nan|inf) {when}"):
-        fit(new(tiny_backbone("bert"), how), Lesson(gold=GOLD), how, seed=1, on=MACHINE)
+        fit(new(tiny_backbone("bert"), how), Lesson(gold=GOLD), how, seed=1, machine=MACHINE)
 
 
 # ── a head from logistic regression ──────────────────────────────────────────────────────────

@@ -17,13 +17,17 @@ from selftrain.data.rows import Example, Labelled, Lesson, Notes, Split
 from selftrain.errors import TrainingError
 from selftrain.model.architecture import Architecture
 from selftrain.model.build import build, copy
+from selftrain.model.classifier import Classifier
 from selftrain.model.pel import Adapter, Full
 from selftrain.seeds import child
-from selftrain.training import loop
+from selftrain.training import memory
 from selftrain.training.annotate import annotate
+from selftrain.training.draw import draw, pool_of_round
 from selftrain.training.fit import fit
 from selftrain.training.guard import Verdict
-from selftrain.training.loop import answers, draw, drawn, encoded, picked, self_train
+from selftrain.training.job import Job
+from selftrain.training.loop import lesson_numbers, self_train
+from selftrain.training.memory import encoded
 
 SEED = 12
 UNMOVED = replace(STUDENT, learning_rate=1e-60)  # no step: zero in the float32 of the weights
@@ -35,8 +39,8 @@ def accept(labels, before, after) -> Verdict:
 
 
 def run(backbone, method=METHOD, split=SPLIT, seed=SEED, guard=accept, **more):
-    given = {"backbone": backbone, "seed": seed, "guard": guard, "on": MACHINE, **more}
-    return list(self_train(TASK, split, method, **given))
+    given = {"guard": guard, "machine": MACHINE, **more}
+    return list(self_train(Job(TASK, split, method, backbone, seed), **given))
 
 
 class Watched:
@@ -45,14 +49,14 @@ class Watched:
     def __init__(self) -> None:
         self.teachers, self.pools, self.passes = [], [], []
 
-    def __call__(self, teacher, pool, passes, *, seed, on):
+    def __call__(self, teacher, pool, passes, *, seed, machine):
         self.teachers.append(copy(teacher))
         self.pools.append(list(pool))
         self.passes.append(passes)
-        return annotate(teacher, pool, passes, seed=seed, on=on)
+        return annotate(teacher, pool, passes, seed=seed, machine=machine)
 
 
-def one_sided(teacher, pool, passes, *, seed, on):
+def one_sided(teacher, pool, passes, *, seed, machine):
     """An annotator that takes everything for the first class."""
     yield list(pool), votes([[[0.9, 0.1]] * len(pool)] * passes)
 
@@ -71,7 +75,7 @@ def test_zero_rounds_is_plain_fine_tuning(tiny_backbone):
     """Algorithm 1, lines 1-2: PLM, all parameters, D_l, cross entropy; and nothing else."""
     (only,) = run(tiny_backbone("bert"), replace(METHOD, rounds=0, student=()))
     teacher = build(TASK, tiny_backbone("bert"), Architecture(Full()), seed=child(SEED, "teacher"))
-    fit(teacher, Lesson(gold=GOLD), TEACHER, seed=child(SEED, "fit", 0), on=MACHINE)
+    fit(teacher, Lesson(gold=GOLD), TEACHER, seed=child(SEED, "fit", 0), machine=MACHINE)
     assert same(only.model, teacher)
     assert (only.number, only.accepted, only.last) == (0, True, False)
     assert only.lesson == Lesson(gold=GOLD)
@@ -94,17 +98,18 @@ def test_there_are_as_many_rounds_as_asked_for(whole):
 def test_a_teacher_is_asked_once_about_the_slice(tiny_backbone, monkeypatch):
     """What a student said when it was compared is what it says as the next teacher."""
     asked = []
+    probabilities = Classifier.probabilities
 
     def watched(model, rows):
         asked.append(len(rows))
-        return answers(model, rows)
+        return probabilities(model, rows)
 
-    monkeypatch.setattr(loop, "answers", watched)
+    monkeypatch.setattr(Classifier, "probabilities", watched)
     rounds = run(tiny_backbone("bert"))
     assert all(round_.accepted for round_ in rounds)
     assert len(asked) == 1 + METHOD.rounds
     (resumed,) = run(tiny_backbone("bert"), done=rounds[:2])
-    assert resumed.figures["changed"] == rounds[2].figures["changed"]
+    assert resumed.numbers["changed"] == rounds[2].numbers["changed"]
 
 
 def test_each_round_draws_its_own_part_of_the_pool(whole):
@@ -160,7 +165,7 @@ def test_the_teacher_is_a_copy_of_the_student(tiny_backbone, whole):
     """Algorithm 1, line 13: what a reader does to a student it was given changes no later round."""
     seen = []
     for round_ in self_train(
-        TASK, SPLIT, METHOD, backbone=tiny_backbone("bert"), seed=SEED, guard=accept, on=MACHINE
+        Job(TASK, SPLIT, METHOD, tiny_backbone("bert"), SEED), guard=accept, machine=MACHINE
     ):
         if round_.number == 1:
             with torch.no_grad():
@@ -185,31 +190,30 @@ def test_easy_and_hard_do_not_overlap_and_the_audit_covers_the_pool(whole):
         assert round_.lesson.gold == GOLD
 
 
-def test_figures_say_what_the_lesson_holds(whole):
+def test_numbers_say_what_the_lesson_holds(whole):
     rounds, _ = whole
     for round_ in rounds[1:]:
-        figures, audit = round_.figures, round_.lesson.audit
+        numbers, audit = round_.numbers, round_.lesson.audit
         easy = [line for line in audit if line.role == "easy"]
-        assert (figures["pool"], figures["picked"], figures["hard"]) == (24, 10, 14)
-        assert figures["classes"] == Counter(line.label for line in audit)
-        assert figures["classes picked"] == Counter(line.label for line in easy)
+        assert (numbers["pool"], numbers["picked"], numbers["hard"]) == (24, 10, 14)
+        assert numbers["classes"] == Counter(line.label for line in audit)
+        assert numbers["classes picked"] == Counter(line.label for line in easy)
         mean = sum(line.confidence for line in easy) / len(easy)
-        assert figures["confidence"] == pytest.approx(mean)
-        assert 0 <= figures["changed"] <= 1
-        assert figures["fit"][0]["steps"] == 5
+        assert numbers["confidence"] == pytest.approx(mean)
+        assert 0 <= numbers["changed"] <= 1
+        assert numbers["fit"][0]["steps"] == 5
 
 
-def test_a_class_that_no_text_of_the_pool_was_taken_for_is_said(tiny_backbone):
-    said = []
-    on = replace(MACHINE, note=said.append)
-    run(tiny_backbone("bert"), replace(METHOD, rounds=1), annotate=one_sided, on=on)
-    assert said == [f"round 1: no text of the pool was taken for `{TASK.labels[1]}`"]
+def test_a_class_that_no_text_of_the_pool_was_taken_for_is_a_warning(tiny_backbone, caplog):
+    run(tiny_backbone("bert"), replace(METHOD, rounds=1), annotate=one_sided)
+    (warning,) = (record for record in caplog.records if record.levelname == "WARNING")
+    assert warning.getMessage() == f"round 1: no text of the pool was taken for `{TASK.labels[1]}`"
 
 
 def test_several_tunes_fit_the_same_student_one_after_the_other(tiny_backbone):
     """LiST fits twice a round; the second fit goes on where the first ended."""
     (_, round_) = run(tiny_backbone("bert"), replace(METHOD, rounds=1, student=(STUDENT, STUDENT)))
-    assert [fitted["steps"] for fitted in round_.figures["fit"]] == [5, 5]
+    assert [fitted["steps"] for fitted in round_.numbers["fit"]] == [5, 5]
     (_, once) = run(tiny_backbone("bert"), replace(METHOD, rounds=1))
     assert not same(round_.model, once.model)
 
@@ -243,6 +247,11 @@ def test_every_row_is_drawn_equally_often():
 EVERYTHING = replace(METHOD, pool="all", rounds=1)
 
 
+def job_on(pool, method=METHOD) -> Job:
+    """A job whose pool is drawn from; no model of it is built."""
+    return Job(TASK, Split(GOLD, pool), method, None, SEED)
+
+
 def streamed(rows, monkeypatch) -> Pool:
     """A pool that is read from its source each time."""
     monkeypatch.setattr(pool_room, "MAX_ROWS_IN_MEMORY", len(rows) - 1)
@@ -253,14 +262,14 @@ def streamed(rows, monkeypatch) -> Pool:
 def test_all_of_a_pool_that_is_held_comes_in_the_same_order(kind):
     expected = draw(POOL, None, seed=child(SEED, "pool", 1))
     for rows in (POOL, POOL[::-1]):
-        assert drawn(Split(GOLD, kind(rows)), EVERYTHING, 1, SEED) == expected
+        assert pool_of_round(job_on(kind(rows), EVERYTHING), 1) == expected
 
 
 def test_all_of_a_pool_that_is_streamed_is_taken_as_it_comes(monkeypatch):
     pool = streamed(POOL, monkeypatch)
-    assert drawn(Split(GOLD, pool), EVERYTHING, 1, SEED) is pool
-    some = drawn(Split(GOLD, pool), METHOD, 1, SEED)
-    assert some == drawn(SPLIT, METHOD, 1, SEED), "a part of it is drawn as ever"
+    assert pool_of_round(job_on(pool, EVERYTHING), 1) is pool
+    some = pool_of_round(job_on(pool), 1)
+    assert some == pool_of_round(job_on(POOL), 1), "a part of it is drawn as ever"
 
 
 def test_a_streamed_pool_gives_the_round_of_a_held_one_in_that_order(
@@ -273,13 +282,13 @@ def test_a_streamed_pool_gives_the_round_of_a_held_one_in_that_order(
     held = run(tiny_backbone("bert"), method, Split(GOLD, in_order))
     monkeypatch.setattr(audit, "MAX_LINES_IN_MEMORY", 7)
     monkeypatch.setattr(audit, "CHUNK", 4)
-    monkeypatch.setattr(loop, "ENCODED", 5)
+    monkeypatch.setattr(memory, "ENCODED_TOGETHER", 5)
     split = Split(GOLD, streamed(in_order, monkeypatch))
-    long = run(tiny_backbone("bert"), method, split, on=replace(MACHINE, cache=tmp_path))
+    long = run(tiny_backbone("bert"), method, split, machine=replace(MACHINE, cache=tmp_path))
     assert list(tmp_path.iterdir()) == []
     assert same(long[1].model, held[1].model)
     for name in ("pool", "picked", "hard", "confidence", "certainty", "classes", "classes picked"):
-        assert long[1].figures[name] == held[1].figures[name]
+        assert long[1].numbers[name] == held[1].numbers[name]
     lines = list(long[1].lesson.audit)
     assert not isinstance(long[1].lesson.audit, tuple)
     assert [line.uid for line in lines] == [example.uid for example in in_order]
@@ -287,7 +296,7 @@ def test_a_streamed_pool_gives_the_round_of_a_held_one_in_that_order(
 
 
 def test_rows_are_tokenised_as_they_are_asked_for(tiny_backbone, monkeypatch):
-    monkeypatch.setattr(loop, "ENCODED", 8)
+    monkeypatch.setattr(memory, "ENCODED_TOGETHER", 8)
     model = build(TASK, tiny_backbone("bert"), Architecture(Full(), "prompt"), seed=1)
     read = []
     rows = encoded(model, (read.append(example) or example for example in POOL))
@@ -296,10 +305,10 @@ def test_rows_are_tokenised_as_they_are_asked_for(tiny_backbone, monkeypatch):
     assert [*first, *rows] == model.encode(POOL)
 
 
-def test_the_audit_is_read_once_for_the_figures_of_a_round(whole):
+def test_the_audit_is_read_once_for_the_numbers_of_a_round(whole):
     lesson = whole[0][1].lesson
     once = iter(lesson.audit)
-    assert picked(replace(lesson, audit=once)) == picked(lesson)
+    assert lesson_numbers(replace(lesson, audit=once)) == lesson_numbers(lesson)
 
 
 # ── no gold label of the pool is ever seen ───────────────────────────────────────────────────
@@ -347,7 +356,7 @@ def test_resuming_equals_the_uninterrupted_run(tiny_backbone, whole, rounds):
 
 def test_stopping_early_is_a_break(tiny_backbone, whole):
     for round_ in self_train(
-        TASK, SPLIT, METHOD, backbone=tiny_backbone("bert"), seed=SEED, on=MACHINE
+        Job(TASK, SPLIT, METHOD, tiny_backbone("bert"), SEED), machine=MACHINE
     ):
         if round_.number == 0:
             break
@@ -386,12 +395,12 @@ def test_a_student_that_forgets_a_class_is_refused_and_its_teacher_goes_on(tiny_
     )
     watched = Watched()
 
-    def blind(teacher, pool, passes, *, seed, on):
-        watched(teacher, pool, passes, seed=seed, on=on)
-        return one_sided(teacher, pool, passes, seed=seed, on=on)
+    def blind(teacher, pool, passes, *, seed, machine):
+        watched(teacher, pool, passes, seed=seed, machine=machine)
+        return one_sided(teacher, pool, passes, seed=seed, machine=machine)
 
-    given = {"backbone": tiny_backbone("bert"), "seed": SEED, "on": MACHINE}
-    rounds = list(self_train(TASK, SPLIT, method, annotate=blind, **given))
+    job = Job(TASK, SPLIT, method, tiny_backbone("bert"), SEED)
+    rounds = list(self_train(job, annotate=blind, machine=MACHINE))
     assert [round_.number for round_ in rounds] == [0, 1, 2], "the loop goes on"
     for round_ in rounds[1:]:
         assert not round_.accepted
@@ -424,7 +433,7 @@ def test_a_round_that_changes_few_labels_is_the_last(tiny_backbone):
 def test_convergence_of_zero_never_stops(tiny_backbone):
     going = replace(UNMOVED, tuning=Full(), starts_from="teacher", steps=1)
     rounds = run(tiny_backbone("bert"), replace(METHOD, student=(going,), converged=0, rounds=3))
-    assert [round_.figures.get("changed") for round_ in rounds] == [None, 0, 0, 0]
+    assert [round_.numbers.get("changed") for round_ in rounds] == [None, 0, 0, 0]
     assert not any(round_.last for round_ in rounds)
 
 

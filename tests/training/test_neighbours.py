@@ -16,8 +16,8 @@ from selftrain.model.architecture import Architecture
 from selftrain.model.build import build
 from selftrain.model.pel import Adapter
 from selftrain.training import neighbours
-from selftrain.training.fit import Trail, fit, step_loss
-from selftrain.training.neighbours import linked, nearest
+from selftrain.training.fit import History, fit, step_loss
+from selftrain.training.neighbours import nearest, with_neighbours
 from selftrain.training.steps import Table
 
 quick = settings(max_examples=40, deadline=None, derandomize=True)
@@ -43,17 +43,17 @@ def test_nobody_is_its_own_neighbour_and_none_stands_twice(n, k, seed):
 def test_pieces_of_the_comparison_change_nothing(monkeypatch):
     features = torch.randn(30, 4, generator=torch.manual_seed(1))
     whole = nearest(features, 3)
-    monkeypatch.setattr(neighbours, "ROWS", 7)
+    monkeypatch.setattr(neighbours, "ROWS_AT_ONCE", 7)
     assert nearest(features, 3) == whole
 
 
 def test_a_lesson_is_linked_only_where_a_student_asks_for_it(tiny_backbone):
     teacher = build(TASK, tiny_backbone("bert"), Architecture(Adapter(width=4)), seed=1)
     lesson = Lesson(gold=GOLD, easy=tuple(Labelled(example, "bad") for example in POOL[:6]))
-    assert linked(lesson, teacher, (STUDENT,)) is lesson
+    assert with_neighbours(lesson, teacher, (STUDENT,)) is lesson
     features = teacher.read(POOL[:6]).features
-    assert linked(lesson, teacher, (STUDENT, SMOOTH)).near == nearest(features, 2)
-    assert linked(Lesson(gold=GOLD), teacher, (SMOOTH,)).near == ()
+    assert with_neighbours(lesson, teacher, (STUDENT, SMOOTH)).near == nearest(features, 2)
+    assert with_neighbours(Lesson(gold=GOLD), teacher, (SMOOTH,)).near == ()
 
 
 # ── the loss ─────────────────────────────────────────────────────────────────────────────────
@@ -92,7 +92,7 @@ def test_neighbours_of_one_label_are_pulled_together(tiny_backbone):
         return float((unit[0] - unit[1]).norm() + (unit[2] - unit[3]).norm())
 
     before = apart()
-    fit(model, Lesson(gold=GOLD, easy=easy, near=near), how, seed=1, on=MACHINE)
+    fit(model, Lesson(gold=GOLD, easy=easy, near=near), how, seed=1, machine=MACHINE)
     assert apart() < 0.8 * before
 
 
@@ -103,7 +103,7 @@ def test_lambda_zero_is_the_loss_alone(tiny_backbone):
     of = Table.of(model, Lesson(gold=(), easy=easy, near=((1,), (0,), (3,), (2,))))
     (step,) = steps(of, replace(SMOOTH, batch_size=4), 1)
     values = [
-        step_loss(model, model.pad, of, step, replace(SMOOTH, smooth=smooth), Trail()).item()
+        step_loss(model, model.pad, of, step, replace(SMOOTH, smooth=smooth), History()).item()
         for smooth in (None, Smooth(weight=0.0), Smooth(weight=1.0))
     ]
     assert values[0] == values[1] != values[2]

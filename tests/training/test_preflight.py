@@ -17,8 +17,9 @@ from selftrain.model.architecture import Architecture
 from selftrain.model.backbone import Backbone
 from selftrain.model.build import build
 from selftrain.model.pel import Adapter, Prefix
-from selftrain.training import preflight as rehearse_room
-from selftrain.training.loop import drawn
+from selftrain.training import preflight as preflight_room
+from selftrain.training.draw import pool_of_round
+from selftrain.training.job import Job
 from selftrain.training.preflight import preflight, texts_cut, texts_read
 
 METHOD, TASK = small_run.METHOD, small_run.TASK
@@ -31,7 +32,7 @@ def bert(tiny_backbone: Callable[[str], Backbone]) -> Backbone:
 
 
 def test_a_run_like_any_other_has_nothing_to_tell(bert: Backbone) -> None:
-    assert preflight(TASK, small_run.split(), METHOD, bert, seed=7) == []
+    assert preflight(Job(TASK, small_run.split(), METHOD, bert, 7)) == []
 
 
 # ── dropout ──────────────────────────────────────────────────────────────────────────────────
@@ -46,7 +47,7 @@ def test_a_run_like_any_other_has_nothing_to_tell(bert: Backbone) -> None:
 )
 def test_whoever_annotates_needs_dropout(method: Method, bert: Backbone) -> None:
     with pytest.raises(ModelError, match="3 passes would all agree"):
-        preflight(TASK, small_run.split(), method, bert, seed=7)
+        preflight(Job(TASK, small_run.split(), method, bert, 7))
 
 
 @pytest.mark.parametrize(
@@ -61,20 +62,20 @@ def test_whoever_annotates_needs_dropout(method: Method, bert: Backbone) -> None
     ],
 )
 def test_whoever_does_not_annotate_needs_none(method: Method, bert: Backbone) -> None:
-    assert preflight(TASK, small_run.split(), method, bert, seed=7) == []
+    assert preflight(Job(TASK, small_run.split(), method, bert, 7)) == []
 
 
 def test_dropout_that_was_set_for_want_of_any_is_told(
     tiny_backbone: Callable[[str], Backbone],
 ) -> None:
     backbone = tiny_backbone("modernbert")
-    (told,) = preflight(TASK, small_run.split(), METHOD, backbone, seed=7)
+    (told,) = preflight(Job(TASK, small_run.split(), METHOD, backbone, 7))
     assert told == (
         f"`{backbone.name}` has no dropout of its own, and certainty needs some: 0.1 is set"
     )
     asked = replace(METHOD, teacher=replace(TEACHER, dropout=0.2))
     asked = replace(asked, student=(replace(STUDENT, dropout=0.2),))
-    assert preflight(TASK, small_run.split(), asked, backbone, seed=7) == []
+    assert preflight(Job(TASK, small_run.split(), asked, backbone, 7)) == []
 
 
 # ── texts and pool ───────────────────────────────────────────────────────────────────────────
@@ -84,28 +85,29 @@ def test_texts_longer_than_the_model_reads_are_counted(bert: Backbone) -> None:
     split = small_run.split()
     long = [Example(f"long-{n}", "film " * 80) for n in range(3)]
     pool = Split(split.labelled, [*split.unlabelled, *long])
-    (told,) = preflight(TASK, pool, replace(METHOD, pool=43), bert, seed=7)
+    (told,) = preflight(Job(TASK, pool, replace(METHOD, pool=43), bert, 7))
     assert told == "texts cut to the model's length, 64 tokens: 3 of 51 seen"
 
 
-def test_what_is_looked_at_is_what_the_rounds_draw_and_each_text_once() -> None:
+def test_what_is_looked_at_is_what_the_rounds_draw_and_each_text_once(bert: Backbone) -> None:
     split = small_run.split()
     method = replace(METHOD, rounds=2, pool=24)
-    seen = [example.uid for example in texts_read(split, method, seed=7)]
-    pools = [drawn(split, method, number, 7) for number in (1, 2)]
+    job = small_run.job(bert, method)
+    seen = [example.uid for example in texts_read(job)]
+    pools = [pool_of_round(job, number) for number in (1, 2)]
     expected = {row.example.uid for row in split.labelled} | {e.uid for pool in pools for e in pool}
     assert len(seen) == len(set(seen))
     assert set(seen) == expected
 
 
 def test_of_a_pool_too_long_to_be_held_the_first_texts_are_looked_at(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, bert: Backbone
 ) -> None:
     monkeypatch.setattr(pool_room, "MAX_ROWS_IN_MEMORY", 10)
-    monkeypatch.setattr(rehearse_room, "FIRST", 5)
+    monkeypatch.setattr(preflight_room, "FIRST_TEXTS", 5)
     split = small_run.split()
     long = Split(split.labelled, clean_pool(split.unlabelled, notes=Notes()))
-    seen = list(texts_read(long, replace(METHOD, pool="all", rounds=2), seed=7))
+    seen = list(texts_read(Job(TASK, long, replace(METHOD, pool="all", rounds=2), bert, 7)))
     assert len(seen) == len(split.labelled) + 5
 
 
@@ -133,11 +135,11 @@ def test_a_pool_smaller_than_asked_is_told(
 ) -> None:
     split = small_run.split()
     pool = Split(split.labelled, kind(split.unlabelled))
-    assert preflight(TASK, pool, replace(METHOD, pool=50), bert, seed=7) == [
+    assert preflight(Job(TASK, pool, replace(METHOD, pool=50), bert, 7)) == [
         "pool smaller than asked: 40 texts, a round draws 50; all are taken"
     ]
     many = replace(METHOD, pool="all", select=replace(METHOD.select, count=30))
-    assert preflight(TASK, pool, many, bert, seed=7) == [
+    assert preflight(Job(TASK, pool, many, bert, 7)) == [
         "pool smaller than asked: N_r is 30, half of the pool is 20"
     ]
-    assert preflight(TASK, pool, replace(METHOD, pool=50, rounds=0), bert, seed=7) == []
+    assert preflight(Job(TASK, pool, replace(METHOD, pool=50, rounds=0), bert, 7)) == []

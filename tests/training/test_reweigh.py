@@ -17,7 +17,7 @@ from selftrain.model.architecture import Architecture
 from selftrain.model.batches import collate
 from selftrain.model.build import build
 from selftrain.model.pel import Adapter, Full
-from selftrain.training.fit import Trail, fit, reweighed, step_loss
+from selftrain.training.fit import History, fit, reweighed, step_loss
 from selftrain.training.reweigh import agreement
 from selftrain.training.steps import Step, Table
 from tiny import RECIPES
@@ -127,7 +127,7 @@ def test_weights_begin_after_their_share_of_the_steps(tiny_backbone, monkeypatch
 
     monkeypatch.setattr("selftrain.training.fit.reweighed", counted)
     model = build(TASK, tiny_backbone("bert"), Architecture(HOW.tuning), seed=1)
-    fit(model, lesson(), replace(HOW, reweigh=Agreement(after=0.6)), seed=1, on=MACHINE)
+    fit(model, lesson(), replace(HOW, reweigh=Agreement(after=0.6)), seed=1, machine=MACHINE)
     assert len(called) == 4
 
 
@@ -137,10 +137,10 @@ def test_a_reweighed_step_adds_its_losses_up(tiny_backbone):
     step = Step(list(of.easy[:4]), 4, [], 4)
     new = reweighed(step, model, of, iter(of.gold), HOW)
     each = [
-        float(step_loss(model, model.pad, of, Step([row], 1, [], 1), HOW, Trail()).detach())
+        float(step_loss(model, model.pad, of, Step([row], 1, [], 1), HOW, History()).detach())
         for row in step.rows
     ]
-    whole = step_loss(model, model.pad, of, new, HOW, Trail())
+    whole = step_loss(model, model.pad, of, new, HOW, History())
     shares = new.weights / 4
     assert float(shares.sum()) == pytest.approx(1, abs=1e-2)
     assert float(whole.detach()) == pytest.approx(
@@ -155,6 +155,6 @@ def test_only_gold_leaves_the_rest_of_the_lesson_unread(start, tiny_backbone):
     models = []
     for given in (lesson(), Lesson(gold=GOLD)):
         model = build(TASK, tiny_backbone("bert"), Architecture(how.tuning), seed=1)
-        fit(model, given, how, seed=1, on=MACHINE)
+        fit(model, given, how, seed=1, machine=MACHINE)
         models.append(model.state())
     assert all(torch.equal(models[0][name], models[1][name]) for name in models[0])

@@ -176,7 +176,7 @@ def test_an_easy_row_without_a_neighbour_in_the_batch_brings_one():
     of = replace(table(gold=[0], easy=[0] * 6, hard=[]), near=((1,), (0,), (3,), (2,), (5,), (4,)))
     for step in steps(of, Tune(batch_size=4, gold_share=0.25, smooth=Smooth()), 20):
         easy, added = step.rows[: step.easy], step.rows[step.learn :]
-        assert [step.rows[place] for place in step.linked] == easy + added
+        assert [step.rows[place] for place in step.neighbours] == easy + added
         assert all(of.near[row - 1][0] + 1 in easy + added for row in easy)
         assert len(set(added)) == len(added)
         assert not set(added) & set(easy)
@@ -191,7 +191,7 @@ def test_a_row_is_never_pushed_away_from_its_own_second_copy():
 def test_rows_without_neighbours_bring_none():
     of = replace(table(gold=[], easy=[0], hard=[]), near=((),))
     (step,) = steps(of, Tune(batch_size=1, smooth=Smooth()), 1)
-    assert (step.rows, step.linked) == ([0], (0,))
+    assert (step.rows, step.neighbours) == ([0], (0,))
 
 
 def test_only_neighbours_of_one_pseudo_label_are_tied():

@@ -16,8 +16,9 @@ from selftrain.model.build import build
 from selftrain.model.build import load as load_model
 from selftrain.model.pel import Adapter, Full
 from selftrain.runs.lines import line_of
+from selftrain.training.job import Job
 from selftrain.training.loop import self_train
-from selftrain.training.tapt import adapt, hide
+from selftrain.training.tapt import hide, pretrain
 
 HOW = TAPT(steps=3, batch_size=8, learning_rate=1e-3)
 ALONE = replace(METHOD, student=(), rounds=0)
@@ -26,8 +27,10 @@ ALONE = replace(METHOD, student=(), rounds=0)
 def test_masked_words_are_guessed_better_after_reading_the_pool(tiny_backbone):
     backbone = tiny_backbone("bert")
     model = build(TASK, backbone, Architecture(Full()), seed=1)
-    few = adapt(model, POOL, replace(HOW, steps=2), seed=1, on=MACHINE)
-    many = adapt(model, POOL, replace(HOW, steps=200, learning_rate=1e-2), seed=1, on=MACHINE)
+    few = pretrain(model, POOL, replace(HOW, steps=2), seed=1, machine=MACHINE)
+    many = pretrain(
+        model, POOL, replace(HOW, steps=200, learning_rate=1e-2), seed=1, machine=MACHINE
+    )
     assert many < 0.85 * few
 
 
@@ -35,7 +38,7 @@ def test_without_a_word_to_mask_nothing_is_learnt_and_nothing_told(tiny_backbone
     model = build(TASK, tiny_backbone("bert"), Architecture(Full()), seed=1)
     before = {name: tensor.clone() for name, tensor in model.state().items()}
     nothing = [Example("empty", "")]
-    assert adapt(model, nothing, replace(HOW, batch_size=1), seed=1, on=MACHINE) is None
+    assert pretrain(model, nothing, replace(HOW, batch_size=1), seed=1, machine=MACHINE) is None
     assert all(torch.equal(before[name], tensor) for name, tensor in model.state().items())
 
 
@@ -44,7 +47,7 @@ def test_the_backbone_and_its_head_stay_as_they_were(tiny_backbone):
     parts = {**dict(backbone.encoder.named_parameters()), **dict(backbone.mlm.named_parameters())}
     before = {name: p.detach().clone() for name, p in parts.items()}
     model = build(TASK, backbone, Architecture(Full()), seed=1)
-    adapt(model, POOL, HOW, seed=1, on=MACHINE)
+    pretrain(model, POOL, HOW, seed=1, machine=MACHINE)
     assert all(torch.equal(before[name], p) for name, p in parts.items())
     fresh = build(TASK, backbone, Architecture(Full()), seed=1)
     assert not same(model, fresh)
@@ -52,14 +55,12 @@ def test_the_backbone_and_its_head_stay_as_they_were(tiny_backbone):
 
 def test_an_adapted_teacher_is_saved_with_what_it_read(tiny_backbone, tmp_path):
     backbone = tiny_backbone("bert")
-    (only,) = self_train(
-        TASK, SPLIT, replace(ALONE, tapt=HOW), backbone=backbone, seed=1, on=MACHINE
-    )
-    assert f"masked-word loss {only.figures['adapted']:.2f}" in line_of(only, 0)
+    (only,) = self_train(Job(TASK, SPLIT, replace(ALONE, tapt=HOW), backbone, 1), machine=MACHINE)
+    assert f"masked-word loss {only.numbers['adapted']:.2f}" in line_of(only, 0)
     only.model.save(tmp_path)
     again = load_model(tmp_path, backbone)
     assert torch.equal(again.read(POOL).logits, only.model.read(POOL).logits)
-    (plain,) = self_train(TASK, SPLIT, ALONE, backbone=backbone, seed=1, on=MACHINE)
+    (plain,) = self_train(Job(TASK, SPLIT, ALONE, backbone, 1), machine=MACHINE)
     assert not same(plain.model, only.model)
 
 
@@ -68,7 +69,7 @@ def test_reading_twice_with_one_seed_gives_the_same_bits(tiny_backbone):
         build(TASK, tiny_backbone("bert"), Architecture(Full(), "prompt"), seed=1) for _ in range(2)
     ]
     for model in models:
-        adapt(model, POOL, HOW, seed=5, on=MACHINE)
+        pretrain(model, POOL, HOW, seed=5, machine=MACHINE)
     assert same(*models)
 
 
@@ -86,7 +87,7 @@ def test_an_encoder_without_an_mlm_head_is_named(tiny_backbone):
     backbone = replace(tiny_backbone("bert"), mlm=None)
     model = build(TASK, backbone, Architecture(Full()), seed=1)
     with pytest.raises(ModelError, match="no pretrained MLM head"):
-        adapt(model, POOL, HOW, seed=1, on=MACHINE)
+        pretrain(model, POOL, HOW, seed=1, machine=MACHINE)
 
 
 def test_students_would_start_without_it_so_rounds_are_refused():

@@ -241,7 +241,7 @@ def wanted_of(
     from selftrain.experiments.tables import Choice
 
     choice = Choice(
-        on=on_rows,
+        scored_on=on_rows,
         shots=shots,
         backbone=backbone,
         preset=preset,

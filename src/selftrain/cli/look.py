@@ -21,10 +21,10 @@ def methods(
     With --json every entry of every method, as a --config file names them.
     """
     with Watch() as watch, watch.busy("loading"):
-        from selftrain.method.recipes import BY_NAME, WITHOUT, recipe
+        from selftrain.method.recipes import ABLATIONS, BASES, recipe
         from selftrain.method.spec import to_plain
 
-        every = [recipe(name, preset) for name in BY_NAME]
+        every = [recipe(name, preset) for name in BASES]
     if as_json:
         show_json([to_plain(each, whole=True) for each in every])
         return
@@ -41,7 +41,8 @@ def methods(
     ]
     show(head, rows)
     say("cest is a reconstruction: its graph formula is not public")
-    say(f"a upet name may end on -alpha-0.2-rank-topk, or on -wo- and one of: {', '.join(WITHOUT)}")
+    parts = ", ".join(ablation.part for ablation in ABLATIONS)
+    say(f"a upet name may end on -alpha-0.2-rank-topk, or on -wo- and one of: {parts}")
 
 
 def check(

@@ -120,7 +120,7 @@ def table(
         from selftrain.experiments.tables import KINDS, Choice
 
         choice = Choice(
-            on=on_rows,
+            scored_on=on_rows,
             metric=metric,
             shots=shots,
             backbone=backbone,

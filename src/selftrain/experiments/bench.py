@@ -132,8 +132,8 @@ class Bench:
             backbone=group.backbone,
             shots=group.shots,
             seed=group.seed,
-            on=self.grid.scored_on,
-            most=self.max_rows,
+            scored_on=self.grid.scored_on,
+            max_rows=self.max_rows,
         )
 
     @property
@@ -272,7 +272,7 @@ class Bench:
         return replace(
             result,
             by_round=tuple(self.accuracy(inputs, round_) for round_ in rounds),
-            kept=final.number,
+            final_round=final.number,
             refused=tuple(round_.number for round_ in rounds if not round_.accepted),
             rounds=method.rounds,
             tuned=tuned(rounds),
@@ -314,9 +314,9 @@ class Bench:
             backbone=group.backbone,
             shots=group.shots,
             seed=group.seed,
-            on=self.grid.scored_on,
+            scored_on=self.grid.scored_on,
             rows=len(inputs.scored_rows),
-            most=self.max_rows,
+            max_rows=self.max_rows,
             accuracy=scores["accuracy"],
             macro_f1=scores["macro_f1"],
             f1={label: scores[f"f1 {label}"] for label in model.labels},

@@ -15,7 +15,7 @@ from selftrain.experiments.results import Shots
 from selftrain.method.changes import can_use, merged, method_of
 from selftrain.method.recipes import DEFAULT
 from selftrain.method.spec import Method
-from selftrain.training.baselines import PAIRS_ONLY, REFERENCES
+from selftrain.training.baselines import FROZEN_APART, REFERENCES
 
 SEEDS = (12, 21, 42, 87, 100)
 
@@ -69,7 +69,7 @@ class Grid:
         With all labels there is no pool, so no method that needs one.
         """
         pair = find(group.task).pair
-        references = [name for name in self.references if pair or name != PAIRS_ONLY]
+        references = [name for name in self.references if pair or name != FROZEN_APART]
         methods = [
             name
             for name, method in self.methods.items()

@@ -35,15 +35,15 @@ def can_use(method: Method, backbone: Backbone | str) -> bool:
     if not (method.prompts or method.tapt):
         return True
     if isinstance(backbone, str):
-        from selftrain.model.backbone import may_prompt
+        from selftrain.model.embedded import may_have_mlm_head
 
-        return may_prompt(backbone)
+        return may_have_mlm_head(backbone)
     return backbone.can_prompt
 
 
 def backbone_for(method: Method) -> str:
     """The first embedded backbone that a method can use."""
-    from selftrain.model.backbone import EMBEDDED
+    from selftrain.model.embedded import EMBEDDED
 
     return next(name for name in EMBEDDED if can_use(method, name))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
@@ -13,11 +13,17 @@ from torch import Tensor
 from selftrain.data.rows import Example, Labelled
 from selftrain.data.task import Task
 from selftrain.model.architecture import Architecture
-from selftrain.model.backbone import Backbone
-from selftrain.model.build import build
-from selftrain.model.classifier import Classifier
 from selftrain.model.pel import Adapter
 from selftrain.training.evaluate import Predictor
+
+if TYPE_CHECKING:
+    from selftrain.model.backbone import Backbone
+    from selftrain.model.classifier import Classifier
+
+MAJORITY = "majority"
+FROZEN = "frozen-lr"
+FROZEN_APART = "frozen-lr-apart"
+"""Two texts encoded separately: for tasks of pairs alone."""
 
 
 class Majority:
@@ -53,6 +59,8 @@ class FrozenLogistic:
     ) -> None:
         from sklearn.linear_model import LogisticRegression
 
+        from selftrain.model.build import build  # late: tables need only the names of references
+
         self.labels = task.labels
         self.separate = separate
         # An adapter is exactly the identity until it is trained, so this is the plain encoder.
@@ -80,13 +88,12 @@ class FrozenLogistic:
         return p.float()
 
 
-Reference = Callable[[Task, Backbone, Sequence[Labelled], Sequence[Labelled]], Predictor]
+Reference = Callable[[Task, "Backbone", Sequence[Labelled], Sequence[Labelled]], Predictor]
 """Makes a model from a task, a backbone, the labelled rows, and the rows to score."""
-PAIRS_ONLY = "frozen-lr-apart"
 REFERENCES: dict[str, Reference] = {
-    "majority": lambda task, _backbone, _labelled, scored: Majority(task, scored),
-    "frozen-lr": lambda task, backbone, labelled, _: FrozenLogistic(task, backbone, labelled),
-    PAIRS_ONLY: lambda task, backbone, labelled, _: FrozenLogistic(
+    MAJORITY: lambda task, _backbone, _labelled, scored: Majority(task, scored),
+    FROZEN: lambda task, backbone, labelled, _: FrozenLogistic(task, backbone, labelled),
+    FROZEN_APART: lambda task, backbone, labelled, _: FrozenLogistic(
         task, backbone, labelled, separate=True
     ),
 }

@@ -38,7 +38,8 @@ from selftrain.experiments.results import Result
 from selftrain.experiments.stats import spread
 from selftrain.experiments.tasksets import Taskset
 from selftrain.method.recipes import recipe
-from selftrain.model.backbone import load, minilm_folder
+from selftrain.model.backbone import load
+from selftrain.model.embedded import minilm_folder
 from selftrain.runs.train import train
 from selftrain.training.machine import Machine
 

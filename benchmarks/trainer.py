@@ -36,7 +36,8 @@ from selftrain.data.task import Task
 from selftrain.experiments.tasksets import Taskset
 from selftrain.method.recipes import LAPTOP
 from selftrain.method.spec import Tune
-from selftrain.model.backbone import load, minilm_folder
+from selftrain.model.backbone import load
+from selftrain.model.embedded import minilm_folder
 from selftrain.training.evaluate import evaluate
 from selftrain.training.fit import fit
 from selftrain.training.loop import fresh

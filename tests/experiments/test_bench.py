@@ -54,8 +54,8 @@ def test_a_grid_goes_on_where_it_was_stopped(small_bench):
     begun = [next(first) for _ in range(4)]
     first.close()
     rest = list(small_bench("parts").run())
-    told = [replace(result, seconds=None) for result in begun + rest]
-    assert told == [replace(result, seconds=None) for result in whole]
+    resumed = [replace(result, seconds=None) for result in begun + rest]
+    assert resumed == [replace(result, seconds=None) for result in whole]
 
 
 def test_another_method_under_the_same_name_is_another_cell(small_bench):
@@ -68,7 +68,7 @@ def test_another_method_under_the_same_name_is_another_cell(small_bench):
 
 def test_fewer_scored_rows_are_another_cell(small_bench):
     list(small_bench(seeds=(12,), methods={}).run())
-    few = small_bench(seeds=(12,), methods={}, rows=5)
+    few = small_bench(seeds=(12,), methods={}, max_rows=5)
     assert [result.rows for result in few.run()] == [5, 5]
 
 
@@ -77,12 +77,12 @@ def test_cells_of_other_rows_or_weights_are_never_taken_for_these(small_bench, d
     (first, _) = small_bench(**one).run()
     weights = small_bench(**one)
     results.append(weights.out / "cells.jsonl", replace(first, weights="other"))
-    with pytest.raises(RunError, match="the weights of"):
+    with pytest.raises(RunError, match="before the weights of"):
         list(replace(weights, grid=replace(weights.grid, seeds=(21,))).run())
     results.append(weights.out / "cells.jsonl", first)
     path = data / "sst2" / "test.jsonl"
     path.write_text(path.read_text() + json.dumps({"text": "one more", "label": "positive"}) + "\n")
-    with pytest.raises(RunError, match="the rows of `sst2` were not what they are now"):
+    with pytest.raises(RunError, match="before the rows of `sst2` changed"):
         small_bench(**one).missing()
 
 
@@ -271,26 +271,22 @@ def test_what_a_method_will_do_to_rows_and_models_is_logged_once(small_bench, ca
 # ── who competes ─────────────────────────────────────────────────────────────────────────────
 
 
-def names(grid: Grid, group: Group) -> list[str]:
-    return grid.names(group)
-
-
 def test_a_grid_scores_test_rows_or_design_rows():
-    with pytest.raises(ConfigError, match="on is 'dev'; expected test or design"):
-        Grid(methods={}, tasks=("sst2",), on="dev")
+    with pytest.raises(ConfigError, match="scored_on is 'dev'; expected test or design"):
+        Grid(methods={}, tasks=("sst2",), scored_on="dev")
 
 
 def test_what_cannot_be_is_left_out():
     methods = {name: recipe(name) for name in ("head-ft", "prompt-ft", "upet-head-adapter")}
     grid = Grid(methods, ("sst2", "rte"))
-    assert names(grid, Group("sst2", "minilm", 16, 12)) == [
+    assert grid.names(Group("sst2", "minilm", 16, 12)) == [
         "majority",
         "frozen-lr",
         "head-ft",
         "upet-head-adapter",
     ]
-    assert "frozen-lr-apart" in names(grid, Group("rte", "minilm", 16, 12))
-    assert "prompt-ft" in names(grid, Group("sst2", "minilm-mlm", 16, 12))
+    assert "frozen-lr-apart" in grid.names(Group("rte", "minilm", 16, 12))
+    assert "prompt-ft" in grid.names(Group("sst2", "minilm-mlm", 16, 12))
 
 
 def test_all_labels_leave_no_pool_to_train_on(small_bench):
@@ -301,7 +297,7 @@ def test_all_labels_leave_no_pool_to_train_on(small_bench):
 def test_design_rows_and_test_rows_are_different_cells(small_bench):
     here, there = (
         small_bench(seeds=(12,), methods={}),
-        small_bench(seeds=(12,), methods={}, on="design"),
+        small_bench(seeds=(12,), methods={}, scored_on="design"),
     )
     assert [result.rows for result in here.run()] == [30, 30]
     assert [result.rows for result in there.run()] == [20, 20]
@@ -311,8 +307,8 @@ def test_design_rows_and_test_rows_are_different_cells(small_bench):
 def test_the_rows_scored_are_the_same_for_every_seed(data):
     rows = tasksets.Taskset.read(data, find("sst2"))
     assert rows.test(10) == rows.test()[:10]
-    held = {row.example.uid for row in rows.design}
+    design = {row.example.uid for row in rows.design}
     for seed in (1, 2):
         split = rows.split(4, seed)
-        assert not held & {row.example.uid for row in split.labelled}
-        assert not held & {example.uid for example in split.unlabelled}
+        assert not design & {row.example.uid for row in split.labelled}
+        assert not design & {example.uid for example in split.unlabelled}

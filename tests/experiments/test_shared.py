@@ -26,7 +26,7 @@ from selftrain.training.annotate import annotate
 from selftrain.training.draw import pool_of_round
 from selftrain.training.evaluate import answered
 from selftrain.training.job import Job
-from small_bench import FT, ST
+from small_bench import ST
 
 
 def test_a_shared_teacher_and_shared_votes_change_no_bit(small_bench):
@@ -151,20 +151,6 @@ def test_votes_that_are_not_there_or_of_another_shape_or_type_are_not_taken(tmp_
     ):
         write_votes(path, rows, Votes(**{**right, **changes}, passes=4), seconds=1.0, by="x")
         assert (read_votes(path, rows, 2, 4) is not None) == taken
-
-
-def test_the_estimate_counts_a_shared_teacher_and_its_votes_once(small_bench, monkeypatch):
-    monkeypatch.setattr(bench, "seconds_a_row", lambda *_: 1.0)  # so that seconds are rows
-
-    def rows(**methods):
-        return small_bench(methods=methods, seeds=(12,), references=()).seconds()
-
-    scored, teacher = 30, rows(ft=FT) - 30
-    assert rows(upet=METHOD, ft=FT) == rows(upet=METHOD) + scored
-    assert rows(upet=METHOD, st=ST) < rows(upet=METHOD) + rows(st=ST) - teacher
-    other = replace(ST, passes=ST.passes + 1)
-    both = rows(upet=METHOD) + rows(st=other)
-    assert rows(upet=METHOD, st=other) == both - teacher - scored
 
 
 def test_the_time_of_shared_votes_counts_for_whoever_did_not_make_them(small_bench, monkeypatch):

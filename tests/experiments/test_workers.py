@@ -41,7 +41,7 @@ def address(tmp_path) -> str:
 @pytest.fixture
 def impatient(monkeypatch):
     """Signs of life every second, and none for two seconds is death."""
-    for name, seconds in (("BEAT", 1), ("GRACE", 2), ("LOOK", 0.2)):
+    for name, seconds in (("BEAT", 1), ("GRACE", 2), ("POLL", 0.2)):
         monkeypatch.setattr(storage, name, seconds)
 
 
@@ -51,7 +51,7 @@ from pathlib import Path
 sys.path.insert(0, {tests!r})
 from selftrain.experiments import storage, tasksets, workers
 from small_bench import three
-tasksets.DESIGN, storage.BEAT, storage.GRACE, storage.LOOK = 20, 1, {grace}, 0.2
+tasksets.DESIGN, storage.BEAT, storage.GRACE, storage.POLL = 20, 1, {grace}, 0.2
 class KillInRound1(logging.Handler):
     def emit(self, record):
         if "round 1/1" in record.getMessage():
@@ -144,10 +144,10 @@ def test_groups_whose_cells_are_lost_or_in_another_folder_are_computed_again(mak
 def test_a_group_that_fails_ends_no_worker(make_bench, address, monkeypatch):
     here, whole = make_bench(methods={}), Bench.cell
 
-    def broken(self, ground, name):
-        if ground.group.seed == 21:
+    def broken(self, inputs, name):
+        if inputs.group.seed == 21:
             raise RunError("its folder is damaged", "remove it")
-        return whole(self, ground, name)
+        return whole(self, inputs, name)
 
     monkeypatch.setattr(Bench, "cell", broken)
     with pytest.raises(RunError, match="its folder is damaged"):
@@ -175,13 +175,17 @@ def test_a_larger_grid_is_another_study_unless_it_is_named(make_bench, address):
 
 
 def test_a_grid_of_another_preset_has_cells_of_its_own_and_so_a_study(make_bench):
-    assert workers.mark(make_bench(preset="published")) != workers.mark(make_bench(preset="paper"))
-    assert workers.mark(make_bench(preset="paper")) == workers.mark(make_bench(preset="paper"))
+    assert workers.grid_hash(make_bench(preset="published")) != workers.grid_hash(
+        make_bench(preset="paper")
+    )
+    assert workers.grid_hash(make_bench(preset="paper")) == workers.grid_hash(
+        make_bench(preset="paper")
+    )
 
 
 @pytest.mark.parametrize("url", ["nonsense", "sqlite:////nowhere/at/all.db", "oracle+x://me:pw@h"])
 def test_a_storage_that_cannot_be_used_is_named_without_its_password(make_bench, url, monkeypatch):
-    monkeypatch.setattr(storage, "LOOK", 0)
+    monkeypatch.setattr(storage, "POLL", 0)
     with pytest.raises(ConfigError, match="cannot use that storage") as error:
         next(optuna_groups(make_bench(), url))
     assert "pw" not in error.value.message
@@ -197,11 +201,11 @@ def test_a_storage_that_cannot_be_used_is_named_without_its_password(make_bench,
         "postgresql://user:pw}ssw0rd@host/db",
     ],
 )
-def test_of_an_address_that_cannot_be_read_nothing_is_told(url):
+def test_an_address_that_cannot_be_read_is_not_shown(url):
     with pytest.raises(ConfigError, match="its address cannot be read") as error:
-        storage.opened(url, beats=False)
-    told = error.value.message + error.value.hint
-    assert not any(part in told for part in ("user", "ss:", "w0rd", "pw", "host"))
+        storage.open_storage(url, heartbeats=False)
+    shown = error.value.message + error.value.hint
+    assert not any(part in shown for part in ("user", "ss:", "w0rd", "pw", "host"))
     assert error.value.__suppress_context__
 
 
@@ -234,7 +238,7 @@ def test_a_task_file_is_found_from_any_folder(make_bench, tmp_path, monkeypatch)
     there = workers.portable(here)
     monkeypatch.chdir("/")
     assert there.grid.tasks == (str(tmp_path / "mine.toml"),)
-    assert {group.named for group, _ in there.missing()} == {"sst2"}
+    assert {group.task_name for group, _ in there.missing()} == {"sst2"}
     assert workers.portable(make_bench(tasks=("sst2",))).grid.tasks == ("sst2",)
 
 
@@ -284,6 +288,6 @@ def test_the_command_shares_a_grid_through_a_storage(data, tmp_path, tiny_folder
     ],
 )
 def test_flags_that_do_not_go_together_are_named(data, tmp_path, flags, problem):
-    said = command(f"bench {data} -o {tmp_path / 'out'} {flags}")
-    assert (said.code, problem in said.err) == (1, True), said.err
-    assert "hint: " in said.err
+    outcome = command(f"bench {data} -o {tmp_path / 'out'} {flags}")
+    assert (outcome.code, problem in outcome.err) == (1, True), outcome.err
+    assert "hint: " in outcome.err

@@ -1,4 +1,4 @@
-"""What named methods pick, train and cost; the grids of the paper's tables."""
+"""What named methods pick and train; the grids of the paper's tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import torch
 from by_hand import MACHINE, SPLIT, TASK, random_votes, same
 from methods import differences
 from selftrain.data.rows import Example
-from selftrain.experiments.estimate import TOKENS, rows_read, training
 from selftrain.experiments.grid import grid_of
 from selftrain.experiments.gridfile import read_grid
 from selftrain.experiments.names import MAIN, PEL, ablations
@@ -20,13 +19,11 @@ from selftrain.experiments.references import REFERENCES
 from selftrain.method.recipes import (
     ABLATIONS,
     BASES,
-    LAPTOP,
     recipe,
 )
 from selftrain.method.scores import joined
 from selftrain.method.selection import Reliable, Selection, Uniform
 from selftrain.method.spec import Method, digest
-from selftrain.model.pel import Adapter
 from selftrain.training.job import Job
 from selftrain.training.loop import self_train
 
@@ -146,35 +143,6 @@ def test_ust_students_go_on_from_their_teacher(tiny_backbone):
     job = Job(TASK, SPLIT, replace(method, student=(still,)), tiny_backbone("bert"), 1)
     teacher, student, *_ = self_train(job, machine=MACHINE)
     assert same(teacher.model, student.model)
-
-
-# ── what it costs ────────────────────────────────────────────────────────────────────────────
-
-
-def test_placeholders_of_ptuning_make_every_row_of_its_students_longer(tiny_backbone):
-    """Its teacher has none, so in one round teaching and annotating cost what they always do."""
-    sizes = {"labelled": 32, "pool": 2048, "scored": 1000, "classes": 2}
-    bert = tiny_backbone("bert")
-    short, long = (
-        rows_read(replace(recipe(f"upet-prompt-{tuning}"), rounds=1), bert, **sizes)
-        for tuning in ("adapter", "ptuning")
-    )
-    (student,) = recipe("upet-prompt-ptuning").student
-    trained = student.steps * (student.batch_size + 2 * student.contrast.negatives) * 2.3
-    assert long - short == pytest.approx((trained + 1000) * student.tuning.length / TOKENS)
-
-
-def test_a_step_costs_the_layers_it_goes_through_and_the_rest_once_a_text(tiny_backbone):
-    sizes = {"labelled": 32, "pool": 2048, "scored": 1000, "classes": 2}
-    (first,) = LAPTOP.student
-    whole, cut = (
-        replace(recipe("upet-head-adapter"), rounds=1, student=(replace(first, tuning=changes),))
-        for changes in (Adapter(width=64), Adapter(width=64, layers=1))
-    )
-    bert = tiny_backbone("bert")  # of three layers
-    trained = training(whole.student[0], 512, 2)
-    expected = rows_read(whole, bert, **sizes) - trained * 2 / 3 + 2048 * 2 / 3
-    assert rows_read(cut, bert, **sizes) == pytest.approx(expected)
 
 
 # ── the grids of the paper's tables ──────────────────────────────────────────────────────────

@@ -1,11 +1,10 @@
-"""The simple models that a comparison shows beside its methods, by name."""
+"""The titles of the references: the simple models that a comparison shows beside its methods."""
 
 from __future__ import annotations
 
-MAJORITY = "majority"
-FROZEN = "frozen-lr"
-FROZEN_APART = "frozen-lr-apart"
-"""Two sentences encoded separately: for tasks of pairs alone."""
+from selftrain.training.baselines import FROZEN, FROZEN_APART, MAJORITY
+
+__all__ = ["FROZEN", "FROZEN_APART", "MAJORITY", "REFERENCES"]
 
 REFERENCES = {
     MAJORITY: "majority class",

@@ -10,11 +10,13 @@ from statistics import fmean
 from selftrain.data import task as tasks_of_ours
 from selftrain.errors import DataError
 from selftrain.experiments import published
-from selftrain.experiments.names import MAIN, ordered, reader_of
+from selftrain.experiments.names import MAIN, ordered
 from selftrain.experiments.references import FROZEN_APART, MAJORITY, REFERENCES
 from selftrain.experiments.results import Result, Shots
 from selftrain.experiments.stats import MISSING, mean_of
 from selftrain.experiments.tables.choice import METRICS, Choice, Metric, listed
+from selftrain.method.changes import can_use
+from selftrain.method.recipes import recipe
 from selftrain.runs.lines import count
 
 NOT_LEARNT = " (not learnt)"
@@ -185,12 +187,11 @@ def possible(board: Board) -> list[str]:
     pairs = any(
         task in tasks_of_ours.known() and tasks_of_ours.find(task).pair for task in board.tasks
     )
-    headless = board.backbone == "minilm"
     return [
         method
         for method in MAIN
         if (pairs or method != FROZEN_APART)
-        and not (headless and (reader_of(method) == "prompt" or method == "tapt-head-ft"))
+        and (method in REFERENCES or can_use(recipe(method), board.backbone))
     ]
 
 

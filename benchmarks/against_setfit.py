@@ -38,7 +38,8 @@ from selftrain.experiments.results import Result
 from selftrain.experiments.stats import spread
 from selftrain.experiments.tasksets import Taskset
 from selftrain.method.recipes import recipe
-from selftrain.model.backbone import load, minilm_folder
+from selftrain.model.backbone import load
+from selftrain.model.embedded import minilm_folder
 from selftrain.runs.train import train
 from selftrain.training.job import Job
 from selftrain.training.machine import Machine
@@ -97,7 +98,7 @@ def ours(options: argparse.Namespace) -> dict[tuple[str, int], Result]:
     found = {
         (cell.task, cell.seed): cell
         for cell in results.read(options.cells)
-        if (cell.method, cell.backbone, cell.shots, cell.on, cell.preset) == OURS
+        if (cell.method, cell.backbone, cell.shots, cell.scored_on, cell.preset) == OURS
     }
     wanted = [(name, seed) for name in options.task for seed in options.seeds]
     for name, seed in wanted:
@@ -136,7 +137,7 @@ def beside(cell: Result, ends: Sequence[float], accuracy: float) -> lines.Line:
         "saved after": ends,
         "timed with seed": SEEDS[0],
         "accuracy": cell.by_round,
-        "kept": cell.kept,
+        "kept": cell.final_round,
         "end": cell.accuracy,
         "passed after": passed[0] if passed else None,
     }

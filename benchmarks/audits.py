@@ -24,7 +24,7 @@ from selftrain.experiments.results import Result
 from selftrain.experiments.tasksets import Taskset
 from selftrain.runs.audit import by_round, gold_labels
 
-KEY = ("task", "method", "backbone", "shots", "recipe", "seed", "on")
+KEY = ("task", "method", "backbone", "shots", "recipe", "seed", "scored_on")
 PARTS = ("all", "easy", "hard")
 
 

@@ -18,28 +18,27 @@ from statistics import fmean
 import lines
 
 from selftrain.experiments import results
-from selftrain.experiments.results import Result
-from selftrain.experiments.stats import sign_flip
-from selftrain.experiments.tables.compared import claims
-from selftrain.experiments.tables.names import (
-    ABLATIONS,
+from selftrain.experiments.names import (
     PEL,
-    Alpha,
-    alpha_of,
+    ablation_of,
+    base_of,
     is_main,
     ordered,
     shown,
-    variant,
+    weighing_of,
 )
+from selftrain.experiments.results import Result
+from selftrain.experiments.stats import sign_flip
+from selftrain.experiments.tables.compared import claims
+from selftrain.method.recipes import ALPHAS, Weighing
 
 UPET = {"head": "upet-head-adapter", "prompt": "upet-prompt-adapter"}
 PLAIN = "head-st"
 TEACHER = 0
-ALPHAS = ("0", "0.2", "0.4", "0.6", "0.8", "1")
-OF_ALPHA = {
+OF_ALPHA: dict[str, tuple[tuple[float | str, ...], tuple[float | str, ...]]] = {
     "alpha 0.2 and 0.4, over all others": (ALPHAS[1:3], (ALPHAS[0], *ALPHAS[3:])),
-    "alpha 0.4, over 0": (("0.4",), ("0",)),
-    "alpha 0.4, over 1": (("0.4",), ("1",)),
+    "alpha 0.4, over 0": ((0.4,), (0.0,)),
+    "alpha 0.4, over 1": ((0.4,), (1.0,)),
     "top k, over drawn by weight": (("topk",), ("sample",)),
     "raw weights, over ranks": (("raw",), ("rank",)),
 }
@@ -57,12 +56,12 @@ def main() -> None:
         again(cells, on_test(options.before))
         return
     head = ("what, over what", "pairs", "points", "of these above 0", "p")
-    lines.show_table(head, [(name, *told(gains)) for name, gains in compared(cells) if gains])
+    lines.show_table(head, [(name, *summary(gains)) for name, gains in compared(cells) if gains])
 
 
 def on_test(path: Path) -> list[Result]:
     """The cells that are compared."""
-    return [cell for cell in results.read(path) if (cell.on, cell.shots) == ("test", 16)]
+    return [cell for cell in results.read(path) if (cell.scored_on, cell.shots) == ("test", 16)]
 
 
 def again(cells: list[Result], before: list[Result]) -> None:
@@ -77,7 +76,7 @@ def again(cells: list[Result], before: list[Result]) -> None:
     for number, name in enumerate(("teacher", "round 1")):
         moved = [score(now, number) - score(then, number) for then, now in both]
         size = f"{100 * fmean(map(abs, moved)):.1f}", f"{100 * max(map(abs, moved)):.1f}"
-        rows.append((name, *told(moved), *size))
+        rows.append((name, *summary(moved), *size))
     head = ("computed again", "cells", "points", "of these above 0", "p", "distance", "largest")
     lines.show_table(head, rows)
 
@@ -85,7 +84,7 @@ def again(cells: list[Result], before: list[Result]) -> None:
 def compared(cells: list[Result]) -> Iterator[tuple[str, list[float]]]:
     """Each comparison by name, and its gains."""
     for backbone in sorted({cell.backbone for cell in cells}):
-        by_reading = {
+        by_reader = {
             reader: {
                 (cell.task, cell.seed): cell
                 for cell in cells
@@ -93,13 +92,13 @@ def compared(cells: list[Result]) -> Iterator[tuple[str, list[float]]]:
             }
             for reader, method in UPET.items()
         }
-        for reader, mine in by_reading.items():
+        for reader, mine in by_reader.items():
             what = f"{reader} on `{backbone}`"
             yield f"{what}: the kept round, over the teacher", ends(mine.values(), TEACHER)
             for before, after in ((0, 1), (1, 2), (2, 3)):
                 name = f"round {before}" if before else "the teacher"
                 yield f"{what}: round {after}, over {name}", steps(mine.values(), before, after)
-        head, prompt = by_reading["head"], by_reading["prompt"]
+        head, prompt = by_reader["head"], by_reader["prompt"]
         yield (
             f"`{backbone}`: the prompt's teacher, over the head's",
             [
@@ -119,9 +118,7 @@ def between(cells: list[Result], backbone: str) -> Iterator[tuple[str, list[floa
         method: {(cell.task, cell.seed): cell.accuracy for cell in cells if cell.method == method}
         for method in ordered(cell.method for cell in cells)
     }
-    parts = [
-        (variant(method)[0], method) for method in by_method if variant(method)[1] in ABLATIONS
-    ]
+    parts = [(base_of(method), method) for method in by_method if ablation_of(method)]
     for method, other in (*claims(filter(is_main, by_method)), *parts):
         mine, theirs = by_method.get(method, {}), by_method.get(other, {})
         both = sorted(mine.keys() & theirs.keys())
@@ -134,39 +131,44 @@ def by_module(cells: list[Result], backbone: str) -> Iterator[tuple[str, list[fl
     by_pair: dict[tuple[str, int], dict[str, Result]] = {}
     for cell in cells:
         by_pair.setdefault((cell.task, cell.seed), {})[cell.method] = cell
-    four = [name.format("head") for name in PEL.values()]
-    own, student, taught, plain = [], [], [], []
-    for _, mine in sorted(by_pair.items()):
-        if not {*four, PLAIN} <= {*mine}:
+    four = list(PEL["head"].values())
+    teacher_gains, student_gains, gains_by_teacher, gains_over_plain = [], [], [], []
+    for _, by_method in sorted(by_pair.items()):
+        if not {*four, PLAIN} <= {*by_method}:
             continue
-        all_all, all_few, few_all, few_few = (mine[name].accuracy for name in four)
-        own.append(score(mine[four[0]], TEACHER) - score(mine[four[2]], TEACHER))
-        student.append((all_all - all_few + few_all - few_few) / 2)
-        taught.append((all_all - few_all + all_few - few_few) / 2)
-        plain.append(all_all - mine[PLAIN].accuracy)
+        all_all, all_few, few_all, few_few = (by_method[name].accuracy for name in four)
+        full, small = (score(by_method[name], TEACHER) for name in (four[0], four[2]))
+        teacher_gains.append(full - small)
+        student_gains.append((all_all - all_few + few_all - few_few) / 2)
+        gains_by_teacher.append((all_all - few_all + all_few - few_few) / 2)
+        gains_over_plain.append(all_all - by_method[PLAIN].accuracy)
     of = "all parameters, over an adapter"
-    yield f"`{backbone}`: the teacher itself: {of}", own
-    yield f"`{backbone}`: students: {of} in the student", student
-    yield f"`{backbone}`: students: {of} in the teacher", taught
-    yield f"`{backbone}`: {shown(four[0])}, over {shown(PLAIN)}", plain
+    yield f"`{backbone}`: the teacher itself: {of}", teacher_gains
+    yield f"`{backbone}`: students: {of} in the student", student_gains
+    yield f"`{backbone}`: students: {of} in the teacher", gains_by_teacher
+    yield f"`{backbone}`: {shown(four[0])}, over {shown(PLAIN)}", gains_over_plain
 
 
 def by_alpha(cells: list[Result], backbone: str) -> Iterator[tuple[str, list[float]]]:
     """Means over entries of Table 4, for each task and seed that has all of its entries."""
-    by_pair: dict[tuple[str, int], dict[Alpha, float]] = {}
+    by_pair: dict[tuple[str, int], dict[Weighing, float]] = {}
     for cell in cells:
-        if found := alpha_of(cell.method):
-            by_pair.setdefault((cell.task, cell.seed), {})[found] = cell.accuracy
-    most = max(map(len, by_pair.values()), default=0)
-    whole = [entries for _, entries in sorted(by_pair.items()) if len(entries) == most]
+        if weighing := weighing_of(cell.method):
+            by_pair.setdefault((cell.task, cell.seed), {})[weighing] = cell.accuracy
+    largest = max(map(len, by_pair.values()), default=0)
+    complete = [entries for _, entries in sorted(by_pair.items()) if len(entries) == largest]
     for name, (these, those) in OF_ALPHA.items():
-        gains = [mean_of(entries, these) - mean_of(entries, those) for entries in whole]
+        gains = [mean_of(entries, these) - mean_of(entries, those) for entries in complete]
         yield f"`{backbone}`: {name}", gains
 
 
-def mean_of(entries: dict[Alpha, float], values: Iterable[str]) -> float:
+def mean_of(entries: dict[Weighing, float], values: Iterable[float | str]) -> float:
     """Of the entries whose alpha, scale or draw is one of these."""
-    return fmean(found for entry, found in entries.items() if {*values} & {*entry})
+    return fmean(
+        accuracy
+        for entry, accuracy in entries.items()
+        if {*values} & {entry.alpha, entry.scale, entry.how}
+    )
 
 
 def ends(cells: Iterable[Result], before: int) -> list[float]:
@@ -189,7 +191,7 @@ def score(cell: Result, number: int) -> float:
     return found
 
 
-def told(gains: list[float]) -> tuple[int, str, int, str]:
+def summary(gains: list[float]) -> tuple[int, str, int, str]:
     """How many, their mean in points, how many are gains, and p."""
     above = sum(gain > 0 for gain in gains)
     return len(gains), f"{100 * fmean(gains):+.1f}", above, f"{sign_flip(gains):.3f}"

@@ -62,7 +62,9 @@ def main() -> None:
     parser.add_argument("cells", type=Path)
     options = parser.parse_args()
     cells = [
-        cell for cell in results.read(options.cells) if cell.on == "test" and cell.seed in SEEDS
+        cell
+        for cell in results.read(options.cells)
+        if cell.scored_on == "test" and cell.seed in SEEDS
     ]
     groups = sorted(students(cells), key=lambda group: group[0][0].task)
     print(ABOUT)

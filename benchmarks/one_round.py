@@ -25,7 +25,7 @@ from start import student_of, teacher_of
 from selftrain.data import task as tasks
 from selftrain.data.rows import AuditLine, Labelled, Split
 from selftrain.experiments import demo
-from selftrain.experiments.closing import MISSING
+from selftrain.experiments.stats import MISSING
 from selftrain.experiments.tasksets import Taskset
 from selftrain.method.losses import EasyHard, Soft
 from selftrain.method.recipes import recipe

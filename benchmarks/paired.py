@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("other", help="what it is compared with")
     parser.add_argument("--on", choices=("test", "design"), default="test")
     options = parser.parse_args()
-    every = [cell for cell in results.read(options.cells) if cell.on == options.on]
+    every = [cell for cell in results.read(options.cells) if cell.scored_on == options.on]
     mine, other = (by_pairing(every, name) for name in (options.method, options.other))
     gains: dict[str, list[float]] = {}
     for key in mine.keys() & other.keys():

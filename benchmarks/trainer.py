@@ -36,8 +36,9 @@ from selftrain.data.task import Task
 from selftrain.experiments.tasksets import Taskset
 from selftrain.method.recipes import LAPTOP
 from selftrain.method.spec import Tune
-from selftrain.model.backbone import load, minilm_folder
+from selftrain.model.backbone import load
 from selftrain.model.build import build
+from selftrain.model.embedded import minilm_folder
 from selftrain.training.evaluate import evaluate
 from selftrain.training.fit import fit
 from selftrain.training.machine import Machine

@@ -29,7 +29,8 @@ from selftrain.cli import fail
 from selftrain.cli.talk import say, talk
 from selftrain.disk import refusals, replacing
 from selftrain.errors import ConfigError, DataError, ModelError, SelftrainError
-from selftrain.model.backbone import ADDON, EMBEDDED, Backbone, load
+from selftrain.model.backbone import Backbone, load
+from selftrain.model.embedded import ADDON, EMBEDDED
 from selftrain.model.mlm import HEAD_NAMES, MLMHead, new_head
 from selftrain.model.prompt import tokenise
 from selftrain.model.tokens import frame

@@ -182,8 +182,8 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
         A backbone that is not embedded must be given: see ``runs.load``.
         """
-        from selftrain.model import backbone as backbones
         from selftrain.model.build import load as load_model
+        from selftrain.model.embedded import EMBEDDED
         from selftrain.runs import read as runs
 
         place = Path(folder)
@@ -193,7 +193,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         if not is_run:  # a model may be in a hub's cache, which is made of links
             facts = Path(os.path.realpath(facts))
         params, classes = read_facts(facts, model.labels)
-        if params.get("backbone") not in backbones.EMBEDDED:  # the next fit would follow it
+        if params.get("backbone") not in EMBEDDED:  # the next fit would follow it
             params["backbone"] = backbone
         self = cls(**params)
         self.model_, self.classes_ = model, np.asarray(classes)

@@ -93,7 +93,7 @@ def test_movies_are_rated_at_least_one_away_from_zero(archive):
 
 def test_sources_are_balanced_and_hold_no_text_of_two_sources(archive):
     path, sha256 = archive
-    rows = demo.sources(path, sha256=sha256, most=2)
+    rows = demo.sources(path, sha256=sha256, per_source=2)
     counts = Counter(row.label for row in rows)
     assert counts == {"movie": 2, "product": 2, "news": 1, "tweet": 1}
     assert "both say this" not in {row.example.text.casefold().rstrip(".") for row in rows}
@@ -191,7 +191,7 @@ def test_a_python_without_pip_is_told(tmp_path, monkeypatch):
 
 def test_a_cache_that_cannot_be_written_is_told(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(DataError, match="cannot be kept in") as error:
+    with pytest.raises(DataError, match="cannot be saved in") as error:
         demo.fetch(tmp_path / "file")
     assert "SELFTRAIN_CACHE=" in error.value.hint
 

@@ -37,13 +37,13 @@ def test_a_round_without_a_model_has_no_point():
 
 
 def test_refused_rounds_are_drawn_and_the_figure_says_so():
-    three = replace(CELL, by_round=(0.5, 0.6, 0.7), kept=2)
+    three = replace(CELL, by_round=(0.5, 0.6, 0.7), final_round=2)
     whole, refused = by_round([three]), by_round([replace(three, refused=(1,))])
     assert refused.lines == whole.lines
     assert refused.setting == f"{whole.setting}; rounds that were refused are drawn too"
-    older = by_round([replace(three, kept=1)])  # says it by the kept round alone
+    older = by_round([replace(three, final_round=1)])  # says it by the kept round alone
     assert older.setting == refused.setting
-    broken = by_round([replace(three, by_round=(0.5, 0.6, None), refused=(2,), kept=1)])
+    broken = by_round([replace(three, by_round=(0.5, 0.6, None), refused=(2,), final_round=1)])
     assert broken.setting == whole.setting  # what broke off has no point
 
 

@@ -25,7 +25,7 @@ from selftrain.experiments.tables import Choice
         ({}, Wanted(methods=("ust",)), "no cell of the method `ust` has rounds", "upet-head"),
         ({}, Wanted(tasks=("cb",)), "no cell of the task `cb` has rounds", "sst2"),
         ({}, Wanted(Choice(shots=32)), "32 labels a class", "--shots 16"),
-        ({}, Wanted(Choice(on="design")), "design rows", "--on test"),
+        ({}, Wanted(Choice(scored_on="design")), "design rows", "--on test"),
         ({}, Wanted(Choice(seeds=(42,))), "no cell of this table has the seed 42", "--seeds 12,21"),
     ],
 )

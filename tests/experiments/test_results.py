@@ -55,7 +55,7 @@ def test_a_line_that_lacks_only_its_break_is_a_line(tmp_path):
 
 
 def test_a_strange_last_line_is_no_half_line(tmp_path):
-    (tmp_path / "cells.jsonl").write_bytes(b'{"format": 2}')
+    (tmp_path / "cells.jsonl").write_bytes(b'{"format": 3}')
     with pytest.raises(results.DataError, match="line 1"):
         results.read(tmp_path / "cells.jsonl")
 
@@ -65,14 +65,16 @@ def test_a_strange_last_line_is_no_half_line(tmp_path):
     [
         ({"accuracy": 1.5}, "accuracy"),
         ({"seed": "x"}, "seed"),
-        ({"format": 2}, "format"),
+        ({"format": 1}, "an earlier version"),
+        ({"format": 3}, "another version"),
+        ({"format": "x"}, "format"),
         ({"shots": 0}, "shots"),
         ({"rows": -1}, "rows"),
         ({"rows": 10**400}, "rows"),
         ({"shots": 10**400}, "shots"),
         ({"tuned": [10**400]}, "tuned.0"),
         ({"total": 2**53 + 1}, "total"),
-        ({"kept": -1}, "kept"),
+        ({"final_round": -1}, "final_round"),
     ],
 )
 def test_a_line_of_a_stranger_is_checked(tmp_path, change, named):

@@ -23,9 +23,10 @@ from selftrain.runs import read as runs
 from selftrain.runs.train import train
 from selftrain.training import loop
 from selftrain.training.annotate import annotate
+from selftrain.training.draw import pool_of_round
 from selftrain.training.evaluate import answered
-from selftrain.training.loop import drawn
-from small_bench import FT, ST
+from selftrain.training.job import Job
+from small_bench import ST
 
 
 def test_a_shared_teacher_and_shared_votes_change_no_bit(small_bench):
@@ -37,17 +38,8 @@ def test_a_shared_teacher_and_shared_votes_change_no_bit(small_bench):
     rows = tasksets.Taskset.read(alone.data, find("sst2"))
     backbone = bench.load(group.backbone)
     split = rows.split(group.shots, group.seed)
-    by_itself = list(
-        train(
-            alone.out / "run",
-            rows.task,
-            split,
-            METHOD,
-            backbone=backbone,
-            seed=group.seed,
-            on=MACHINE,
-        )
-    )
+    job = Job(rows.task, split, METHOD, backbone, group.seed)
+    by_itself = list(train(alone.out / "run", job, MACHINE))
     folder = here.folder(group, "upet", METHOD)
     for round_ in by_itself:
         beside = runs.load(folder, round_.number, backbone=group.backbone).state()
@@ -89,9 +81,9 @@ def test_a_teacher_with_a_trunk_is_not_shared(small_bench):
 def test_a_teacher_that_methods_share_is_scored_once(small_bench, monkeypatch):
     asked = []
 
-    def watched(model, held):
-        asked.append(model.model)
-        return answered(model, held)
+    def watched(model, rows, machine):
+        asked.append(model)
+        return answered(model, rows, machine)
 
     monkeypatch.setattr(bench, "answered", watched)
     upet, st = small_bench(seeds=(12,), references=(), methods={"upet": METHOD, "st": ST}).run()
@@ -106,8 +98,8 @@ def test_votes_of_other_rows_or_damaged_ones_are_not_taken(small_bench, data):
     list(here.run())
     (path,) = (here.out / "shared" / "votes").iterdir()
     rows = tasksets.Taskset.read(data, find("sst2"))
-    split = rows.split(4, 12)
-    pool = drawn(split, METHOD, 1, 12)
+    job = Job(rows.task, rows.split(4, 12), METHOD, bench.load(here.grid.backbones[0]), 12)
+    pool = pool_of_round(job, 1)
     found = read_votes(path, pool, 2, METHOD.passes)
     assert found is not None
     assert read_votes(path, pool[::-1], 2, METHOD.passes) is None
@@ -161,20 +153,6 @@ def test_votes_that_are_not_there_or_of_another_shape_or_type_are_not_taken(tmp_
         assert (read_votes(path, rows, 2, 4) is not None) == taken
 
 
-def test_the_estimate_counts_a_shared_teacher_and_its_votes_once(small_bench, monkeypatch):
-    monkeypatch.setattr(bench, "seconds_a_row", lambda *_: 1.0)  # so that seconds are rows
-
-    def rows(**methods):
-        return small_bench(methods=methods, seeds=(12,), references=()).seconds()
-
-    scored, teacher = 30, rows(ft=FT) - 30
-    assert rows(upet=METHOD, ft=FT) == rows(upet=METHOD) + scored
-    assert rows(upet=METHOD, st=ST) < rows(upet=METHOD) + rows(st=ST) - teacher
-    other = replace(ST, passes=ST.passes + 1)
-    both = rows(upet=METHOD) + rows(st=other)
-    assert rows(upet=METHOD, st=other) == both - teacher - scored
-
-
 def test_the_time_of_shared_votes_counts_for_whoever_did_not_make_them(small_bench, monkeypatch):
     """Also for the one that made them and was killed before its round was whole."""
 
@@ -199,11 +177,11 @@ def test_a_broken_student_has_the_time_of_its_votes_once(small_bench):
     wild = replace(METHOD, rounds=1, student=(replace(STUDENT, learning_rate=1e37),))
     (only,) = small_bench(methods={"wild": wild}, seeds=(12,), references=()).run()
     rounds = small_bench().out / only.run / "rounds"
-    told = [json.loads((rounds / number / "round.json").read_text("utf-8")) for number in "01"]
-    spent = sum(each["figures"]["seconds"] for each in told)
+    records = [json.loads((rounds / number / "round.json").read_text("utf-8")) for number in "01"]
+    spent = sum(record["numbers"]["seconds"] for record in records)
     assert only.seconds == pytest.approx(spent, abs=0.011)  # it made them itself: two decimals
 
 
 def annotated(folder: Path) -> float:
     """Seconds of round 1."""
-    return runs.history(folder)[1]["figures"]["seconds annotating"]
+    return runs.records(folder)[1].numbers["seconds annotating"]

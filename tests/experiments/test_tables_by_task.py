@@ -8,10 +8,10 @@ import pytest
 
 from cells import UPET, cell, rows, seeds
 from selftrain.errors import DataError
-from selftrain.experiments.published import figures
+from selftrain.experiments.names import MAIN, is_main, shown
+from selftrain.experiments.published import numbers
 from selftrain.experiments.results import Result
 from selftrain.experiments.tables import KINDS, Choice, Sheet
-from selftrain.experiments.tables.names import MAIN, is_main, shown
 
 
 def main(cells: list[Result], **choice: Any) -> Sheet:
@@ -148,7 +148,7 @@ def test_other_shots_ablations_and_alphas_stay_out_of_the_main_table() -> None:
 
 
 def test_the_title_names_metric_rows_backbone_preset_and_shots() -> None:
-    assert main([cell(UPET, 0.8, on="design")], on="design").title == (
+    assert main([cell(UPET, 0.8, scored_on="design")], scored_on="design").title == (
         "Main result: accuracy on design rows, minilm, preset laptop, 16 labels a class"
     )
 
@@ -175,10 +175,10 @@ def test_different_seeds_are_noted_with_those_that_all_have() -> None:
 def test_a_model_that_stayed_because_rounds_were_refused_is_told() -> None:
     cells = [
         cell(UPET, 0.8, 1, by_round=(0.8, None), refused=(1,)),
-        cell(UPET, 0.8, 2, by_round=(0.8, 0.1, 0.2), kept=0),  # as older cells say it
-        cell(UPET, 0.8, 3, by_round=(0.8, 0.1, 0.9), refused=(1,), kept=2),
-        cell(UPET, 0.8, 4, by_round=(0.8, 0.9), kept=1),
-        cell("ust", 0.8, by_round=(0.8, 0.9), kept=1),
+        cell(UPET, 0.8, 2, by_round=(0.8, 0.1, 0.2), final_round=0),  # as older cells say it
+        cell(UPET, 0.8, 3, by_round=(0.8, 0.1, 0.9), refused=(1,), final_round=2),
+        cell(UPET, 0.8, 4, by_round=(0.8, 0.9), final_round=1),
+        cell("ust", 0.8, by_round=(0.8, 0.9), final_round=1),
     ]
     told = "Rounds refused, so that the model before them stayed: UPET Head-Adapter in 3 of 4 runs"
     assert f"{told}, in 1 because training broke off." in main(cells).notes
@@ -252,7 +252,7 @@ def test_a_note_says_who_stopped_before_the_last_round() -> None:
     assert not any("Rounds" in note for note in main([cell("head-ft", 0.8)]).notes)
 
 
-def test_notes_say_what_stands_behind_the_figures() -> None:
+def test_notes_say_what_stands_behind_the_scores() -> None:
     cells = [
         cell("ust", 0.8, by_round=(0.7, 0.8), commit="abc1234"),
         cell("cest", 0.8, by_round=(0.7, 0.8), commit="def5678+"),
@@ -277,19 +277,19 @@ def test_heads_of_different_tasks_make_a_range_of_parameters() -> None:
     assert rows(main(cells))["UST"]["tunable"] == "770–1155"
 
 
-def test_the_papers_figures_stand_below_ours() -> None:
+def test_the_papers_numbers_stand_below_ours() -> None:
     cells = [cell("ust", 0.8, task=task) for task in ("sst2", "agnews")]
     ours, theirs = main(cells, paper=True).rows
     assert ours[0] == "UST"
     assert theirs == ("as published", "355M", "84.0 ± 4.0", "89.3 ± 3.5", "86.7", "–", "–")
     assert "The paper's averages here are over the tasks shown." in main(cells, paper=True).notes
     other = main(cells, paper=True, metric="macro_f1").notes
-    assert "The paper's figures stand beside macro F1 of ours: they do not compare." in other
+    assert "The paper's numbers stand beside macro F1 of ours: they do not compare." in other
     assert not any("macro F1" in note for note in main(cells, paper=True).notes)
 
 
 def test_a_printed_average_is_shown_as_printed_where_all_seven_tasks_are() -> None:
-    cells = [cell("upet-head-prefix", 0.8, task=task) for task in figures().tasks]
+    cells = [cell("upet-head-prefix", 0.8, task=task) for task in numbers().tasks]
     sheet = main(cells, paper=True)
     assert rows(sheet)["as published"]["average"] == "74.6"
     assert any("mean of its row is 75.0" in note for note in sheet.notes)

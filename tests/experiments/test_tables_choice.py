@@ -21,7 +21,7 @@ def test_cells_of_two_recipes_are_an_error_until_one_is_named() -> None:
     cells = [cell(UPET, 0.8, recipe="aaa1"), cell(UPET, 0.6, recipe="bbb2"), cell("ust", 0.5)]
     with pytest.raises(DataError, match=r"several recipes: aaa1 \(1: sst2\); bbb2") as raised:
         main(cells)
-    assert raised.value.hint == "say which is meant: --recipe bbb2"
+    assert raised.value.hint == "say which one to show: --recipe bbb2"
     found = rows(main(cells, recipes=("aaa",)))
     assert (found["UPET Head-Adapter"]["sst2"], found["UST"]["sst2"]) == ("80.0", "50.0")
     with pytest.raises(DataError, match="no cell of this table is of recipe `ccc`"):
@@ -51,16 +51,18 @@ def test_a_recipe_is_compared_with_itself_over_shots() -> None:
 
 
 def test_cells_of_other_sizes_stand_apart_by_choice_and_in_the_way_of_nobody() -> None:
-    small = [cell(name, 0.8, rows=1000, most=1000) for name in (UPET, "majority")]
-    large = [cell(name, 0.7, rows=1800, most=2000, backbone="bert") for name in (UPET, "majority")]
+    small = [cell(name, 0.8, rows=1000, max_rows=1000) for name in (UPET, "majority")]
+    large = [
+        cell(name, 0.7, rows=1800, max_rows=2000, backbone="bert") for name in (UPET, "majority")
+    ]
     for backbone, score in (("minilm", "80.0"), ("bert", "70.0")):
         (sheet,) = KINDS["main"]([*small, *large], Choice(backbone=backbone))
         assert {row["sst2"].split()[0] for row in rows(sheet).values()} == {score}
     assert rows(main([*small, *large], rows=2000))["majority class"]["sst2"] == "70.0"
-    more = cell("majority", 0.7, 99, rows=1800, most=2000, backbone="bert")
+    more = cell("majority", 0.7, 99, rows=1800, max_rows=2000, backbone="bert")
     (sheet,) = KINDS["main"]([*small, more], Choice(backbone="minilm"))
     assert rows(sheet)["majority class"]["cells"] == "1"
-    bare = [cell(UPET, 0.8, rows=1800, most=2000), *small, *large]
+    bare = [cell(UPET, 0.8, rows=1800, max_rows=2000), *small, *large]
     (sheet, *_) = KINDS["main"](bare, Choice(backbone="minilm", rows=2000))
     assert rows(sheet)["majority class"]["sst2"] == "70.0"
 
@@ -112,7 +114,7 @@ def test_presets_are_never_mixed_and_references_have_none() -> None:
     [
         ([], Choice(), "no cell belongs in this table", "selftrain bench writes them"),
         (
-            [cell(UPET, 0.8, on="design")],
+            [cell(UPET, 0.8, scored_on="design")],
             Choice(),
             "no cell of this table was scored on test rows; 1 were on design rows",
             "--on design",
@@ -142,13 +144,13 @@ def test_presets_are_never_mixed_and_references_have_none() -> None:
             "there are upet-head-adapter",
         ),
         (
-            [cell(UPET, 0.8, rows=2000, most=2000), cell("ust", 0.8, rows=1000, most=1000)],
+            [cell(UPET, 0.8, rows=2000, max_rows=2000), cell("ust", 0.8, rows=1000, max_rows=1000)],
             Choice(),
             "cells of sst2 were scored on 1000 and 2000 rows, and do not stand in one table",
             "choose one: --rows 1000",
         ),
         (
-            [cell(UPET, 0.8, rows=2000, most=2000)],
+            [cell(UPET, 0.8, rows=2000, max_rows=2000)],
             Choice(rows=1000),
             "no cell of this table was scored on at most 1000 rows",
             "--rows 2000",
@@ -182,5 +184,5 @@ def test_a_table_without_cells_says_which_there_are(
 
 
 def test_one_cell_that_two_commands_asked_for_with_other_limits_counts_once() -> None:
-    cells = [cell(UPET, 0.8, rows=872, most=most) for most in (1000, 2000)]
+    cells = [cell(UPET, 0.8, rows=872, max_rows=limit) for limit in (1000, 2000)]
     assert rows(main(cells))["UPET Head-Adapter"]["cells"] == "1"

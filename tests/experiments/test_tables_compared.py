@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from cells import UPET, cell, seeds
+from selftrain.experiments.names import MAIN, shown
 from selftrain.experiments.results import Result
 from selftrain.experiments.tables import KINDS, Choice
 from selftrain.experiments.tables.compared import CLAIMS
-from selftrain.experiments.tables.names import MAIN, shown
 
 
 def compared(cells: list[Result], kind: str = "main") -> dict[tuple[str, str], dict[str, str]]:
@@ -46,10 +46,10 @@ def test_methods_of_different_numbers_of_rounds_are_named() -> None:
 
 def test_comparisons_that_cannot_be_significant_say_so() -> None:
     six = [*seeds(UPET, *[0.8] * 6), *seeds("head-ft", *[0.7] * 6), *seeds("ust", *[0.6] * 6)]
-    told = "So many comparisons of so few pairs: no p can fall below 0.06."
+    note = "Many comparisons of few pairs: no p can fall below 0.06."
     alone = "One comparison may be tested as a family of its own: --compare A B."
-    assert {told, alone} <= set(KINDS["main"](six, Choice())[-1].notes)
-    assert not {told, alone} & set(KINDS["main"](six[:12], Choice())[-1].notes)
+    assert {note, alone} <= set(KINDS["main"](six, Choice())[-1].notes)
+    assert not {note, alone} & set(KINDS["main"](six[:12], Choice())[-1].notes)
 
 
 def test_a_comparison_without_p_is_not_counted_in_the_correction() -> None:
@@ -90,7 +90,7 @@ def test_one_comparison_may_be_tested_as_a_family_of_its_own() -> None:
     assert sheet.title == "Compared: UST with Head FT, the only comparison, named by the user"
     assert [(row[0], row[1], row[-1]) for row in sheet.rows] == [("UST", "Head FT", "0.031")]
     assert (
-        "A comparison that was named after a look at the figures has too small a p." in sheet.notes
+        "A comparison that was named after a look at the numbers has too small a p." in sheet.notes
     )
     assert not any("Holm" in note for note in sheet.notes)
 
@@ -101,7 +101,7 @@ def test_one_comparison_on_two_backbones_is_a_family_of_two() -> None:
     cells += [*seeds(UPET, *six, backbone="bert"), *seeds("ust", *[0.6] * 6, backbone="bert")]
     sheet = KINDS["main"](cells, Choice(compare=(UPET, "ust")))[-1]
     assert [row[-1] for row in sheet.rows] == ["0.062", "0.062"]
-    assert "So many comparisons of so few pairs: no p can fall below 0.06." in sheet.notes
+    assert "Many comparisons of few pairs: no p can fall below 0.06." in sheet.notes
 
 
 def test_tasks_on_which_a_method_did_not_learn_are_named_where_it_is_compared() -> None:

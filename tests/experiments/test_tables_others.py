@@ -19,7 +19,7 @@ def test_pel_has_all_four_choices_and_says_what_both_sides_tune() -> None:
         cell("upet-head-full", 0.9, tuned=(22_000_000, 22_000_000)),
     ]
     sheet, versus = KINDS["pel"](cells, Choice(paper=True))
-    assert sheet.head[:4] == ("reading", "teacher", "student", "teacher + student")
+    assert sheet.head[:4] == ("reader", "teacher", "student", "teacher + student")
     assert [row[1:5] for row in sheet.rows if row[0] == "head"] == [
         ("full", "full", "22.0M + 22.0M", "90.0"),
         ("full", "adapter", "22.0M + 0.6M", "80.0"),
@@ -31,7 +31,7 @@ def test_pel_has_all_four_choices_and_says_what_both_sides_tune() -> None:
 
 
 def test_pel_is_no_table_of_the_papers_own_choice_alone() -> None:
-    """A reading, or a backbone, with a full teacher and an adapter student only is left out."""
+    """A reader, or a backbone, with a full teacher and an adapter student only is left out."""
     with pytest.raises(DataError, match="no cell belongs"):
         KINDS["pel"]([cell(UPET, 0.8), cell("majority", 0.5)], Choice())
     cells = [cell(UPET, 0.8), cell("upet-prompt-full", 0.8), cell(UPET, 0.8, backbone="bert")]
@@ -112,7 +112,7 @@ def test_pel_shows_the_tasks_on_which_teachers_or_students_were_changed() -> Non
 
 
 @pytest.mark.parametrize("kind", ["pel", "alpha"])
-def test_the_papers_figures_of_16_labels_stand_beside_no_others(kind: str) -> None:
+def test_the_papers_numbers_of_16_labels_stand_beside_no_others(kind: str) -> None:
     cells = [cell(UPET, 0.8, shots=32), cell("upet-head-full", 0.9, shots=32)]
     cells += [cell(f"{UPET}-alpha-0.2-raw-topk", 0.8, shots=32)]
     sheet = KINDS[kind](cells, Choice(shots=32, paper=True))[0]
@@ -153,14 +153,13 @@ def test_alpha_stands_down_and_scale_and_draw_across() -> None:
 def test_alpha_averages_over_its_own_tasks() -> None:
     cells = [
         cell(f"{UPET}-wo-res-all", 0.1, task="agnews"),
-        *seeds(f"{UPET}-alpha-0.5-raw-topk", 0.8, 0.8),
-        *seeds(f"{UPET}-alpha-0.5-raw-topk", 0.6, task="cb"),
-        *seeds(f"{UPET}-alpha-0.50-raw-topk", 0.6),
+        *seeds(f"{UPET}-alpha-0.6-raw-topk", 0.8, 0.8),
+        *seeds(f"{UPET}-alpha-0.6-raw-topk", 0.6, task="cb"),
+        *seeds(f"{UPET}-alpha-0.5-raw-topk", 0.6),  # the name of no recipe
     ]
     sheet = KINDS["alpha"](cells, Choice())[0]
     assert [row for row in sheet.rows if row[-1] != "0"] == [
-        ("0.5", "70.0 (3 of 4 cells)", "3"),
-        ("0.50", "–", "1"),
+        ("0.6", "70.0 (3 of 4 cells)", "3"),
     ]
     assert sheet.notes[0] == "Averages over sst2, cb."
 

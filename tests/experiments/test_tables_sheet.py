@@ -46,7 +46,7 @@ def test_a_control_code_is_spelt_out_and_obeyed_by_no_format() -> None:
     sheet = Sheet("t", ("a",), (("\x1b[2J",),))
     assert r"\textbackslash{}x1b{[}2J \\" in latex([sheet]).split("\n")
     assert r"| \\x1b\[2J |" in markdown([sheet]).split("\n")
-    assert r"\x1b[2J" in csv([sheet]).split("\n")
+    assert r'"\x1b[2J"' in csv([sheet]).split("\n")
 
 
 def test_csv_is_read_back_cell_by_cell_and_holds_no_formula() -> None:

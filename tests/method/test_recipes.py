@@ -2,66 +2,27 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
-from pathlib import Path
-
 import pytest
-import torch
 
-from by_hand import MACHINE, SPLIT, TASK, random_votes, same
-from selftrain.data.rows import Example
+from methods import differences
 from selftrain.errors import ConfigError
-from selftrain.experiments.estimate import TOKENS, rows_read, training
-from selftrain.experiments.grid import grid_of
-from selftrain.experiments.gridfile import read_grid
-from selftrain.experiments.tables.names import ABLATIONS, MAIN, PEL, REFERENCES
 from selftrain.method.losses import PHCE, CrossEntropy, Smooth, Soft
-from selftrain.method.recipes import BY_NAME, LAPTOP, PAPER, WITHOUT, recipe, upet, with_all_labels
-from selftrain.method.scores import joined
-from selftrain.method.selection import Certain, LowVariance, Reliable, RoundDraw, Selection, Uniform
-from selftrain.method.spec import TAPT, Method, digest, to_plain
+from selftrain.method.recipes import (
+    ABLATIONS,
+    BASES,
+    LAPTOP,
+    PAPER,
+    RECIPES,
+    recipe,
+    upet,
+    with_all_labels,
+)
+from selftrain.method.selection import Certain, LowVariance, Selection, Uniform
+from selftrain.method.spec import TAPT, digest
 from selftrain.model.pel import Adapter, Full
-from selftrain.training.job import Job
-from selftrain.training.loop import self_train
 
 PRESETS = pytest.mark.parametrize("preset", ["laptop", "paper"])
 READERS = pytest.mark.parametrize("reader", ["head", "prompt"])
-GRIDS = sorted((Path(__file__).parents[2] / "benchmarks" / "paper").glob("*.toml"))
-
-
-def differences(one: Method, other: Method) -> set[str]:
-    """The places at which two methods differ, but for their names."""
-
-    def walk(a, b, place):
-        if isinstance(a, list | tuple) and isinstance(b, list | tuple) and len(a) == len(b):
-            a, b = dict(enumerate(a)), dict(enumerate(b))
-        if isinstance(a, dict) and isinstance(b, dict):
-            kinds = {a.get("kind"), b.get("kind")}
-            if len(kinds) > 1:
-                yield place
-                return
-            for key in a.keys() | b.keys():
-                yield from walk(a.get(key), b.get(key), f"{place}.{key}" if place else str(key))
-        elif a != b:
-            yield place
-
-    return set(walk(to_plain(one), to_plain(other), "")) - {"name"}
-
-
-def small(method: Method, **more) -> Method:
-    """The method in a second's work."""
-    short = {"steps": 3, "epochs": None, "batch_size": 4}
-    return replace(
-        method,
-        teacher=replace(method.teacher, **short),
-        student=tuple(replace(how, **short) for how in method.student),
-        rounds=min(method.rounds, 2),
-        pool=16,
-        passes=min(method.passes, 2),
-        converged=0,
-        **more,
-    )
 
 
 # ── on the recipe ────────────────────────────────────────────────────────────────────────────
@@ -205,7 +166,7 @@ def test_list_tunes_adapters_and_the_mlm_head_in_every_stage(preset):
 @PRESETS
 def test_every_method_has_the_same_pool_rounds_and_steps(preset):
     base = upet("head", "adapter", preset)
-    for name in BY_NAME:
+    for name in BASES:
         method = recipe(name, preset)
         assert method.pool == base.pool, name
         if method.rounds:
@@ -225,7 +186,7 @@ def test_published_sizes_belong_to_the_baselines_alone():
         "rounds",
         "converged",
     }
-    for name in BY_NAME:
+    for name in BASES:
         if name not in ("ust", "ust-hard", "list"):
             assert recipe(name, "published") == recipe(name, "paper")
 
@@ -254,7 +215,14 @@ def test_an_ablation_differs_from_upet_in_its_part_alone(part, places, reader, p
 
 
 def test_all_ablations_are_tested_above():
-    assert set(WITHOUT) == {"res-all", "res-uniform", "certainty", "confidence", "phce", "contrast"}
+    assert {each.part for each in ABLATIONS} == {
+        "res-all",
+        "res-uniform",
+        "certainty",
+        "confidence",
+        "phce",
+        "contrast",
+    }
 
 
 @PRESETS
@@ -281,7 +249,7 @@ def test_alpha_scale_and_draw_may_be_named():
     assert recipe("upet-prompt-ptuning-alpha-0.4-raw-topk").select == base.select
 
 
-@pytest.mark.parametrize("alpha", ["0", "1", "0.0", "1.0"])
+@pytest.mark.parametrize("alpha", ["0", "1"])
 def test_of_one_part_alone_the_largest_are_one_recipe_on_either_scale(alpha):
     """The bench computes a recipe once; where rows are drawn or both parts count, there are two."""
     raw, rank = (f"upet-head-adapter-alpha-{alpha}-{scale}" for scale in ("raw", "rank"))
@@ -300,6 +268,7 @@ def test_of_one_part_alone_the_largest_are_one_recipe_on_either_scale(alpha):
         "uts",
         "",
         "upet-head-adapter-alpha-2-raw-topk",
+        "upet-head-adapter-alpha-0.3-raw-topk",
         "upet-head-adapter-alpha-0.2-raw",
         "upet-alpha-0.2-raw-topk",
     ],
@@ -310,173 +279,29 @@ def test_a_name_nobody_knows_is_named_with_those_there_are(name):
     assert "one of" in caught.value.hint
 
 
-# ── on what it computes ──────────────────────────────────────────────────────────────────────
+def test_the_fields_of_a_recipe_say_what_it_builds():
+    """Tables read the fields; a run is made by what is built."""
+    for name, known in RECIPES.items():
+        method = known.build("laptop")
+        first = (*method.student, method.teacher)[0]
+        assert known.name == method.name == name
+        assert {tune.reader for tune in (method.teacher, *method.student)} == {known.reader}
+        assert (method.teacher.tuning.kind, first.tuning.kind) == (
+            known.teacher_tuning,
+            known.tuning,
+        )
+        assert (known.base in BASES) == bool(known.ablation or known.weighing)
 
 
-def lesson_of(pick: Selection, seen):
-    examples = [Example(f"row {i}", f"text {i}") for i in range(len(seen.mean))]
-    return pick([(examples, seen)], ["a", "b", "c"], (), RoundDraw(len(examples), 1, 12))
+def test_a_variant_names_its_base_and_what_it_changes():
+    without = RECIPES["upet-prompt-full-pel-teacher-wo-phce"]
+    assert without.base == "upet-prompt-full-pel-teacher"
+    assert (without.reader, without.ablation.part, without.weighing) == ("prompt", "phce", None)
+    weighed = RECIPES["upet-head-adapter-alpha-0.2-rank-topk"].weighing
+    assert (weighed.alpha, weighed.scale, weighed.how) == (0.2, "rank", "topk")
 
 
-def test_ust_with_equal_variances_is_plain_class_quota_sampling():
-    """Where the passes agree, certainty is 1 for every row and every weight is the same."""
-    seen = random_votes(60, 3, passes=4, seed=3, noise=0.0)
-    ust, plain = recipe("ust").select, replace(recipe("ust").select, score=Uniform(), weigh=None)
-    drawn, uniform = lesson_of(ust, seen), lesson_of(plain, seen)
-    assert [row.example for row in drawn.easy] == [row.example for row in uniform.easy]
-    (weight,) = {row.weight for row in drawn.easy}
-    assert weight == pytest.approx(-0.1 * math.log(1e-10))
-    assert {row.weight for row in uniform.easy} == {1.0}
-
-
-@pytest.mark.parametrize("per_class", ["proportional", "equal", "none"])
-@pytest.mark.parametrize("alpha", [0.0, 1.0])
-def test_of_one_part_alone_ranks_take_the_same_easy_and_hard_rows(alpha, per_class):
-    """With ties, which share a rank: a third of the rows has the votes of another."""
-    order = torch.cat([torch.arange(200), torch.arange(100)])
-    tied = joined([random_votes(200, 3, passes=4, seed=6)], order)
-    pick = replace(recipe("upet-head-adapter").select, per_class=per_class)
-    raw, rank = (
-        lesson_of(replace(pick, score=Reliable(alpha=alpha, scale=scale)), tied)
-        for scale in ("raw", "rank")
-    )
-    assert (pick.how, pick.hard) == ("topk", "bottom")
-    assert raw.hard
-    assert (rank.easy, rank.hard) == (raw.easy, raw.hard)
-    mixed = (
-        lesson_of(replace(pick, score=Reliable(alpha=0.4, scale=scale)), tied)
-        for scale in ("raw", "rank")
-    )
-    assert len({lesson.easy for lesson in mixed}) == 2
-
-
-def test_self_training_learns_from_every_row_and_keeps_no_hard_one():
-    seen = random_votes(40, 3, passes=1, seed=4)
-    lesson = lesson_of(recipe("head-st").select, seen)
-    assert (len(lesson.easy), len(lesson.hard)) == (40, 0)
-    expected = [("a", "b", "c")[c] for c in seen.plain.argmax(1).tolist()]
-    found = {row.example.uid: row.label for row in lesson.easy}
-    assert [found[f"row {i}"] for i in range(40)] == expected
-
-
-def test_without_sampling_all_of_it_is_easy_and_nothing_is_left_to_contrast_with():
-    method = recipe("upet-head-adapter-wo-res-all")
-    lesson = lesson_of(method.select, random_votes(40, 3, passes=4, seed=4))
-    assert (len(lesson.easy), len(lesson.hard)) == (40, 0)
-    assert method.student[0].contrast is None
-
-
-def test_without_sampling_as_many_rows_are_drawn_by_chance_and_the_rest_is_hard():
-    """Which rows they are depends on no vote but for the classes' quotas."""
-    whole, uniform = (recipe(f"upet-head-adapter{part}").select for part in ("", "-wo-res-uniform"))
-    seen, others = (random_votes(80, 3, passes=4, seed=4, noise=noise) for noise in (0.5, 2))
-    lesson = lesson_of(uniform, seen)
-    assert len(lesson.easy) == len(lesson_of(whole, seen).easy) == 20
-    easy, hard = ({row.example for row in part} for part in (lesson.easy, lesson.hard))
-    assert len(hard) == 60
-    assert not easy & hard
-    one, other = (lesson_of(replace(uniform, per_class="none"), votes) for votes in (seen, others))
-    assert {row.example for row in one.easy} == {row.example for row in other.easy}
-
-
-def test_soft_labels_of_list_are_the_plain_answers():
-    seen = random_votes(20, 3, passes=1, seed=5)
-    lesson = lesson_of(recipe("list").select, seen)
-    soft = {row.example.uid: row.soft for row in lesson.easy}
-    assert all(soft[f"row {i}"] == pytest.approx(seen.plain[i].tolist()) for i in range(20))
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *BY_NAME,
-        *(f"upet-head-adapter-wo-{part}" for part in WITHOUT),
-        *(f"upet-head-adapter-alpha-0.2-{end}" for end in ("rank-topk", "raw-sample")),
-    ],
-)
-def test_every_method_runs_through_the_one_loop(tiny_backbone, name):
-    method = small(recipe(name))
-    rounds = list(self_train(Job(TASK, SPLIT, method, tiny_backbone("bert"), 1), machine=MACHINE))
-    assert len(rounds) == method.rounds + 1
-    assert all(not round_.last for round_ in rounds)
-
-
-def test_ust_students_go_on_from_their_teacher(tiny_backbone):
-    method = small(recipe("ust"))
-    still = replace(method.student[0], learning_rate=1e-60, head_learning_rate=None)
-    job = Job(TASK, SPLIT, replace(method, student=(still,)), tiny_backbone("bert"), 1)
-    teacher, student, *_ = self_train(job, machine=MACHINE)
-    assert same(teacher.model, student.model)
-
-
-# ── what it costs ────────────────────────────────────────────────────────────────────────────
-
-
-def test_placeholders_of_ptuning_make_every_row_of_its_students_longer(tiny_backbone):
-    """Its teacher has none, so in one round teaching and annotating cost what they always do."""
-    sizes = {"labelled": 32, "pool": 2048, "scored": 1000, "classes": 2}
-    bert = tiny_backbone("bert")
-    short, long = (
-        rows_read(replace(recipe(f"upet-prompt-{tuning}"), rounds=1), bert, **sizes)
-        for tuning in ("adapter", "ptuning")
-    )
-    (student,) = recipe("upet-prompt-ptuning").student
-    trained = student.steps * (student.batch_size + 2 * student.contrast.negatives) * 2.3
-    assert long - short == pytest.approx((trained + 1000) * student.tuning.length / TOKENS)
-
-
-def test_a_step_costs_the_layers_it_goes_through_and_the_rest_once_a_text(tiny_backbone):
-    sizes = {"labelled": 32, "pool": 2048, "scored": 1000, "classes": 2}
-    (first,) = LAPTOP.student
-    whole, cut = (
-        replace(recipe("upet-head-adapter"), rounds=1, student=(replace(first, tuning=changes),))
-        for changes in (Adapter(width=64), Adapter(width=64, layers=1))
-    )
-    bert = tiny_backbone("bert")  # of three layers
-    trained = training(whole.student[0], 512, 2)
-    expected = rows_read(whole, bert, **sizes) - trained * 2 / 3 + 2048 * 2 / 3
-    assert rows_read(cut, bert, **sizes) == pytest.approx(expected)
-
-
-# ── the grids of the paper's tables ──────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize("path", GRIDS, ids=lambda path: path.stem)
-def test_a_grid_of_the_paper_can_be_run_by_the_command_in_its_first_lines(path):
-    """Unknown methods, tasks and references are errors."""
-    grid = grid_of(read_grid(path), "test")
-    assert grid.methods
-    assert list(grid.groups())
-    for name, method in grid.methods.items():
-        assert name == method.name
-    head = [line for line in path.read_text("utf-8").splitlines() if line.startswith("#")]
-    assert head[-1].startswith("#     selftrain bench DATA -o runs/")
-    assert head[-1].endswith(f" --grid benchmarks/paper/{path.name}")
-
-
-def methods_of(name: str) -> dict[str, Method]:
-    (path,) = (path for path in GRIDS if path.stem == name)
-    return dict(grid_of(read_grid(path), "test").methods)
-
-
-def test_the_grids_cover_the_tables_they_are_for():
-    assert set(methods_of("main")) == set(MAIN) - set(REFERENCES) - {"ust-hard"}
-    assert set(methods_of("pel")) == {form.format("head") for form in PEL.values()}
-    assert {f"upet-head-adapter-{part}" for part in ABLATIONS} < set(methods_of("ablation"))
-
-
-def test_the_grid_of_alpha_computes_none_twice():
-    """Six alphas on two scales by two draws, of which two are raw and rank alike."""
-    alphas = methods_of("alpha").values()
-    assert len(alphas) == 24
-    assert len(set(map(digest, alphas))) == 22
-
-
-def test_the_trunks_differ_in_the_layers_of_the_student_alone():
-    whole, *cut = methods_of("trunk").values()
-    (half,) = methods_of("states").values()
-    assert [method.student[0].tuning.layers for method in (whole, *cut)] == [None, 3, 1]
-    for method in cut:
-        assert differences(method, whole) == {"student.0.tuning.layers"}
-    assert half.student[0].states == "fp16"
-    assert differences(half, cut[0]) == {"student.0.states"}
+def test_an_alpha_that_no_recipe_has_is_an_entry_of_a_config_file():
+    with pytest.raises(ConfigError) as caught:
+        recipe("upet-head-adapter-alpha-0.3-raw-topk")
+    assert "method.select.score.alpha = 0.3" in caught.value.hint

@@ -12,7 +12,7 @@ import pytest
 from by_hand import METHOD, STUDENT, TEACHER
 from selftrain.errors import ConfigError
 from selftrain.method.losses import PHCE, EasyHard, Soft
-from selftrain.method.recipes import BY_NAME, PRESETS, recipe
+from selftrain.method.recipes import BASES, PRESETS, recipe
 from selftrain.method.selection import Certain, Reliable, Selection, Uniform
 from selftrain.method.spec import Method, Tune, from_plain, to_plain
 from selftrain.model.pel import Adapter
@@ -50,7 +50,7 @@ ODD = Method(
         align=True,
     ),
 )
-RECIPES = [recipe(name, preset) for preset in PRESETS for name in BY_NAME]
+RECIPES = [recipe(name, preset) for preset in PRESETS for name in BASES]
 OTHERS = [
     METHOD,
     ODD,

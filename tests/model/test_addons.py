@@ -32,7 +32,7 @@ def test_the_add_on_gives_the_embedded_backbone_a_head_that_has_learnt() -> None
 
 def test_the_low_rank_update_is_b_times_a() -> None:
     addon = load_file(
-        Path(sys.modules["selftrain.model.backbone"].ADDONS) / "minilm-mlm/addon.safetensors"
+        Path(sys.modules["selftrain.model.embedded"].ADDONS) / "minilm-mlm/addon.safetensors"
     )
     name = "encoder.layer.3.attention.self.query"
     before = load("minilm").encoder.get_parameter(f"{name}.weight")
@@ -97,7 +97,7 @@ def test_an_add_on_that_is_not_whole_or_does_not_fit_is_refused(
     changes: dict[str, tuple[int, ...] | None], problem: str, tmp_path: Path
 ) -> None:
     tensors = load_file(
-        sys.modules["selftrain.model.backbone"].ADDONS / "minilm-mlm/addon.safetensors"
+        sys.modules["selftrain.model.embedded"].ADDONS / "minilm-mlm/addon.safetensors"
     )
     for name, shape in changes.items():
         del tensors[name]

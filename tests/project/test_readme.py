@@ -23,7 +23,8 @@ from command import selftrain as typed
 from selftrain.cli import app, config
 from selftrain.data import task as tasks
 from selftrain.data.task import Task
-from selftrain.experiments.grid import grid_of, read_grid
+from selftrain.experiments.grid import grid_of
+from selftrain.experiments.gridfile import read_grid
 from selftrain.experiments.hub import source
 from selftrain.method.changes import method_of
 

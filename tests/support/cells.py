@@ -18,7 +18,7 @@ def cell(method: str, accuracy: float, seed: int = 12, task: str = "sst2", **mor
         "preset": "laptop",
         "backbone": "minilm",
         "shots": 16,
-        "on": "test",
+        "scored_on": "test",
         "rows": 1000,
         "macro_f1": accuracy / 2,
         "f1": {"equivalent": accuracy / 4, "not_equivalent": 0.1},

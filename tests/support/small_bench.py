@@ -28,29 +28,29 @@ def write_part(data: Path, part: str, count: int, first: int = 0) -> None:
     (data / "sst2" / f"{part}.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
 
 
-def bench_of(data: Path, out: Path, backbone: object, **more: Any) -> Bench:
-    """A bench of three methods and two seeds on the small task, or as told."""
-    given = {
+def bench_of(data: Path, out: Path, backbone: object, **changes: Any) -> Bench:
+    """A bench of three methods and two seeds on the small task; ``changes`` to its grid."""
+    grid = {
         "methods": {"upet": METHOD, "st": ST, "ft": FT},
         "tasks": ("sst2",),
         "backbones": (str(backbone),),
         "seeds": (12, 21),
         "shots": (4,),
-        **more,
+        **changes,
     }
-    return Bench(Grid(**given), data, out, machine=MACHINE)
+    return Bench(Grid(**grid), data, out, machine=MACHINE)
 
 
-def three(data: Path, out: Path, backbone: object, **more) -> Bench:
-    """Three groups of three cells, judged on design rows."""
-    given = {
+def three(data: Path, out: Path, backbone: object, **changes: Any) -> Bench:
+    """Three groups of three cells, scored on design rows."""
+    grid = {
         "methods": {"upet": replace(METHOD, rounds=1), "ft": FT},
         "seeds": (12, 21, 42),
         "references": ("majority",),
-        "on": "design",
-        **more,
+        "scored_on": "design",
+        **changes,
     }
-    return bench_of(data, out, backbone, **given)
+    return bench_of(data, out, backbone, **grid)
 
 
 GRID = """\

@@ -50,7 +50,7 @@ def test_a_frozen_encoder_is_regression_on_its_vectors_of_length_one(backbone):
 
 
 def test_two_sides_apart_are_both_their_distance_and_their_product(backbone):
-    found = FrozenLogistic(find("rte"), backbone, PAIRS, apart=True)
+    found = FrozenLogistic(find("rte"), backbone, PAIRS, separate=True)
     examples = [item.example for item in PAIRS]
     u = by_hand(backbone, [each.text for each in examples])
     v = by_hand(backbone, [each.pair or "" for each in examples])

@@ -1,4 +1,4 @@
-"""The commit that code runs from: a measured figure says which code gave it."""
+"""The commit that code runs from: every result names it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 
 
 def commit_of(folder: Path, *without: str) -> str:
-    """The commit of a tracked folder, with a + where its files differ from it.
+    """The commit of a folder under git, with a + where its files differ from it.
 
-    Files in ``without`` do not count. An installed package is tracked by nobody, even where it
-    lies in somebody's checkout: then there is no commit, and the answer is empty.
+    Files in ``without`` do not count. Empty where git tracks no file of the folder, as with an
+    installed package.
     """
 
     def git(*words: str) -> str | None:
-        told = subprocess.run(
+        done = subprocess.run(
             ["git", "-C", str(folder), *words],
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -23,7 +23,7 @@ def commit_of(folder: Path, *without: str) -> str:
             check=False,
             timeout=60,
         )
-        return told.stdout.strip() if told.returncode == 0 else None
+        return done.stdout.strip() if done.returncode == 0 else None
 
     try:
         head = git("rev-parse", "--short", "HEAD")
@@ -31,8 +31,8 @@ def commit_of(folder: Path, *without: str) -> str:
             return ""
         excluded = (f":(exclude){path}" for path in without)
         differences = git("status", "--porcelain", "--", ".", *excluded)
-        return head + ("" if differences == "" else "+")  # what git cannot tell may differ
-    except (OSError, subprocess.TimeoutExpired):  # there is no git here, or it does not answer
+        return head + ("" if differences == "" else "+")  # None: git failed, so files may differ
+    except (OSError, subprocess.TimeoutExpired):  # no git, or it does not answer
         return ""
 
 

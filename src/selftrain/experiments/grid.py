@@ -1,37 +1,23 @@
-"""What is to be compared: methods, tasks, shots, seeds and backbones, and who competes where."""
+"""A grid: methods, tasks, shots, seeds and backbones to compare, and which combinations exist."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from selftrain.data.rows import Labelled
-from selftrain.data.task import Task, find
+from selftrain.data.task import find
 from selftrain.disk import slug
 from selftrain.errors import ConfigError, require
 from selftrain.experiments.gridfile import COMPARED
 from selftrain.experiments.results import Shots
-from selftrain.method.changes import merged, method_of
+from selftrain.method.changes import can_use, merged, method_of
 from selftrain.method.recipes import DEFAULT
 from selftrain.method.spec import Method
-from selftrain.model.backbone import Backbone
-from selftrain.training.baselines import FrozenLogistic, Majority
-from selftrain.training.evaluate import Predictor
+from selftrain.training.baselines import FROZEN_APART, REFERENCES
 
 SEEDS = (12, 21, 42, 87, 100)
-Reference = Callable[[Task, Backbone, Sequence[Labelled], Sequence[Labelled]], Predictor]
-"""Made of a task, a backbone, labelled rows, and the rows that are scored."""
-REFERENCES: dict[str, Reference] = {
-    "majority": lambda task, _backbone, _gold, held: Majority(task, held),
-    "frozen-lr": lambda task, backbone, gold, _held: FrozenLogistic(task, backbone, gold),
-    "frozen-lr-apart": lambda task, backbone, gold, _held: FrozenLogistic(
-        task, backbone, gold, apart=True
-    ),
-}
-"""What keeps everyone honest. The majority class is that of the scored rows, a floor that no row of
-labels a class could tell; two sentences encoded apart are for pairs alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,30 +25,30 @@ class Grid:
     """What is to be compared."""
 
     methods: Mapping[str, Method]
-    """By the name each has in the comparison; no reference's."""
+    """By the name of each in the comparison; names of references are taken."""
     tasks: tuple[str, ...]
     backbones: tuple[str, ...] = ("minilm",)
     seeds: tuple[int, ...] = SEEDS
     shots: tuple[Shots, ...] = (16,)
     references: tuple[str, ...] = tuple(REFERENCES)
     preset: str = "laptop"
-    on: Literal["test", "design"] = "test"
-    rows: int | None = 2000
-    """The most rows that are scored; None: all."""
+    scored_on: Literal["test", "design"] = "test"
+    max_rows: int | None = 2000
+    """The largest number of test rows to score; None: all."""
 
     def __post_init__(self) -> None:
         for name in self.methods:
-            fine = bool(slug(name)) and name not in REFERENCES
+            valid = bool(slug(name)) and name not in REFERENCES
             expected = "letters, and no name of a reference"
-            require(fine, "the name of a method", name, expected, "give the method another name")
-        known = self.on in ("test", "design")
-        require(known, "on", self.on, "test or design", "--on design")
-        places = [slug(find(task).name) for task in self.tasks]
-        for name in {each for each in places if places.count(each) > 1}:
-            told = 'name = "one of its own", in its file'
-            raise ConfigError(f"two tasks are called `{name}`", told)
-        if self.rows is not None:
-            require(self.rows >= 1, "rows", self.rows, "1 or more", "--rows 1000")
+            require(valid, "the name of a method", name, expected, "give the method another name")
+        known = self.scored_on in ("test", "design")
+        require(known, "scored_on", self.scored_on, "test or design", "--on design")
+        folders = [slug(find(task).name) for task in self.tasks]
+        for name in {name for name in folders if folders.count(name) > 1}:
+            hint = 'name = "another name", in the file of one of them'
+            raise ConfigError(f"two tasks are called `{name}`", hint)
+        if self.max_rows is not None:
+            require(self.max_rows >= 1, "rows", self.max_rows, "1 or more", "--rows 1000")
         for name in self.references:
             if name not in REFERENCES:
                 raise ConfigError(
@@ -70,7 +56,7 @@ class Grid:
                 )
 
     def groups(self) -> Iterator[Group]:
-        """The cells that share rows, backbone and seed, together: they may share a teacher too."""
+        """Groups of cells with the same task, backbone, shots and seed: they share teachers."""
         for backbone in self.backbones:
             for task in self.tasks:
                 for shots in self.shots:
@@ -78,15 +64,17 @@ class Grid:
                         yield Group(task, backbone, shots, seed)
 
     def names(self, group: Group) -> list[str]:
-        """Who competes in a group: what cannot be is left out."""
+        """The references and methods that can run in a group.
+
+        With all labels there is no pool, so no method that needs one.
+        """
         pair = find(group.task).pair
-        few = group.shots != "full"
-        references = [name for name in self.references if pair or name != "frozen-lr-apart"]
+        references = [name for name in self.references if pair or name != FROZEN_APART]
         methods = [
             name
             for name, method in self.methods.items()
-            if (few or not (method.rounds or method.tapt))
-            and not ((method.prompts or method.tapt) and group.backbone == "minilm")
+            if not (group.shots == "full" and (method.rounds or method.tapt))
+            and can_use(method, group.backbone)
         ]
         return [*references, *methods]
 
@@ -96,64 +84,67 @@ class Group:
     """A task, a backbone, and the labelled rows of one seed."""
 
     task: str
-    """As it was asked for: one that is known, or the path of a task file."""
+    """The name of a known task, or the path of a task file."""
     backbone: str
     shots: Shots
     seed: int
 
     @property
-    def named(self) -> str:
-        """The task's own name, which cells and tables have: no path of a machine."""
+    def task_name(self) -> str:
+        """The name of the task in cells and tables: never a path."""
         return find(self.task).name
 
     @property
     def place(self) -> Path:
-        """Where its runs lie, below the folder of runs."""
+        """The folder of its runs, below the folder of all runs."""
         shots = self.shots if self.shots == "full" else f"{self.shots}-shot"
-        return Path(slug(self.named)) / slug(self.backbone) / str(shots) / f"seed-{self.seed}"
+        return Path(slug(self.task_name)) / slug(self.backbone) / str(shots) / f"seed-{self.seed}"
 
 
-def grid_of(asked: Mapping[str, Any], on_rows: Literal["test", "design"]) -> Grid:
-    """What is to be compared, from plain entries."""
+def grid_of(asked: Mapping[str, Any], scored_on: Literal["test", "design"]) -> Grid:
+    """The grid that plain entries describe, as a grid file has them."""
     preset = asked.get("preset", "laptop")
-    every = asked.get("every", {})  # laid over every method
-    chosen = {
-        name: method_of({"name": name, **every}, preset) for name in asked.get("methods", [DEFAULT])
+    return Grid(
+        methods=methods_of(asked, preset),
+        tasks=tuple(asked.get("tasks", COMPARED)),
+        backbones=tuple(asked.get("backbones", ["minilm"])),
+        seeds=tuple(asked.get("seeds", SEEDS)),
+        shots=tuple(map(shots_of, asked.get("shots", [16]))),
+        references=tuple(asked.get("references", REFERENCES)),
+        preset=preset,
+        scored_on=scored_on,
+        max_rows=asked.get("rows", 2000),
+    )
+
+
+def methods_of(asked: Mapping[str, Any], preset: str) -> dict[str, Method]:
+    """The methods and variants of a grid, by name, with at most the rounds it asks for."""
+    shared_changes = asked.get("every", {})  # laid over every method
+    methods = {
+        name: method_of({"name": name, **shared_changes}, preset)
+        for name in asked.get("methods", [DEFAULT])
     }
     for variant in asked.get("variant", []):
         label = variant.get("as")
         if not isinstance(label, str) or "name" not in variant:
             raise ConfigError(
-                "a variant needs the name of a recipe and one of its own",
+                "a variant needs `name`, a recipe, and `as`, another name",
                 'name = "upet-head-adapter", as = "upet-head-adapter-alpha-0.2-rank-topk"',
             )
-        if label in chosen:
-            raise ConfigError(f"two methods are called `{label}`", 'as = "a name of its own"')
-        changes = merged(every, {key: value for key, value in variant.items() if key != "as"})
-        chosen[label] = replace(method_of(changes, preset), name=label)
+        if label in methods:
+            raise ConfigError(f"two methods are called `{label}`", 'as = "another name"')
+        entries = {key: value for key, value in variant.items() if key != "as"}
+        methods[label] = replace(method_of(merged(shared_changes, entries), preset), name=label)
     if "rounds" in asked:
-        require(asked["rounds"] >= 1, "rounds", asked["rounds"], "1 or more", "--rounds 1")
-        chosen = {
-            name: replace(method, rounds=min(method.rounds, asked["rounds"]))
-            for name, method in chosen.items()
-        }
-    tasks = tuple(asked.get("tasks", COMPARED))
-    more = {"references": tuple(asked["references"])} if "references" in asked else {}
-    return Grid(
-        methods=chosen,
-        tasks=tasks,
-        backbones=tuple(asked.get("backbones", ["minilm"])),
-        seeds=tuple(asked.get("seeds", SEEDS)),
-        shots=tuple(shots_of(each) for each in asked.get("shots", [16])),
-        preset=preset,
-        on=on_rows,
-        rows=asked.get("rows", 2000),
-        **more,
-    )
+        limit = asked["rounds"]
+        require(limit >= 1, "rounds", limit, "1 or more", "--rounds 1")
+        for name, method in methods.items():
+            methods[name] = replace(method, rounds=min(method.rounds, limit))
+    return methods
 
 
 def shots_of(given: object) -> Shots:
-    """Labels a class: a number, or all there are."""
+    """Labelled rows of each class: a number, or ``full`` for all."""
     if given == "full":
         return "full"
     if str(given).isdecimal() and int(str(given)):

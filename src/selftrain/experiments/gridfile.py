@@ -1,4 +1,4 @@
-"""A grid file: what is to be compared, as plain entries. Nothing heavy is imported here."""
+"""A grid file: what to compare, as plain entries. Nothing heavy is imported here."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from selftrain.data.toml import check_name, read_toml
 from selftrain.errors import ConfigError, parsed
 
 COMPARED = ("sst2", "agnews")
-"""The tasks of a grid or a sweep that names none."""
+"""The default tasks of a grid or a sweep."""
 
 
 class Asked(TypedDict, total=False):
-    """What a grid file may hold."""
+    """The entries of a grid file; all are optional."""
 
     methods: list[str]
     tasks: list[str]
@@ -31,7 +31,7 @@ class Asked(TypedDict, total=False):
 
 
 def read_grid(path: Path | None) -> Asked:
-    """The entries of a grid file, each checked for name and kind."""
+    """The entries of a grid file, with names and types checked."""
     if path is None:
         return Asked()
     table = read_toml(path, "--grid", hint='methods = ["head-ft"]')

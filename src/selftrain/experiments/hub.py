@@ -1,7 +1,7 @@
-"""Tasks by hub name: fetched once as Parquet, written as the folder a comparison reads.
+"""Download the rows of tasks from the hub, once, into the folder that a comparison reads.
 
-Where a task's rows are is the table ``hub`` of its file; the seven have one, and a task file of
-one's own may. No dataset script is run and no library of its own is needed: the files are tables.
+The table ``hub`` of a task file says where its rows are; the paper's seven tasks have one, and any
+other task file may. The files are Parquet: no dataset script runs.
 The hub's sst2 is GLUE's, with 67,349 phrases in train; the paper's has 6,920 sentences. Development
 rows serve as test rows, as in the paper, because the labels of GLUE's own test rows are not public.
 """
@@ -25,7 +25,7 @@ from selftrain.errors import ConfigError, DataError, parsed, require
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a task's rows are. Labels are names there, or numbers in the order of the task's."""
+    """Where a task's rows are. Labels are names, or numbers in the order of the task's labels."""
 
     repository: str
     texts: Annotated[tuple[str, ...], Field(min_length=1, max_length=2)]
@@ -36,7 +36,7 @@ class Source:
     test: str = "test"
     label: str = "label"
     revision: str | None = None
-    """A commit, a branch or a tag; None: as it is today."""
+    """A commit, a branch or a tag; None: the latest."""
 
 
 ORIGIN = "hub.json"
@@ -73,35 +73,35 @@ def source(name: str) -> Source:
 
 
 def fetch(name: str, folder: Path) -> Path:
-    """The folder of a task with its train and test rows, fetched unless both are there."""
+    """The folder of a task with its train and test rows, downloaded unless both exist."""
     place, task = source(name), find(name)
     fine = bool(task.name) and slug(task.name) == task.name
     require(fine, "the name of a task", task.name, "letters, a part of a path", 'name = "letters"')
-    here = folder / task.name
-    _check_same(here, place)
-    parts = {here / "train.jsonl": place.train, here / "test.jsonl": place.test}
+    target = folder / task.name
+    _check_same(target, place)
+    parts = {target / "train.jsonl": place.train, target / "test.jsonl": place.test}
     if all(path.exists() for path in parts):
-        return here
-    here.mkdir(parents=True, exist_ok=True)
-    for path, split in parts.items():  # one alone may be left of a place that was wrong
+        return target
+    target.mkdir(parents=True, exist_ok=True)
+    for path, split in parts.items():  # one alone may come from a wrong source
         with replacing(path) as new, new.open("w", encoding="utf-8") as file:
             for row in rows(task, place, split):
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
-    with replacing(here / ORIGIN) as new:
+    with replacing(target / ORIGIN) as new:
         new.write_text(json.dumps(asdict(place), indent=2) + "\n", "utf-8")
-    return here
+    return target
 
 
-def _check_same(here: Path, place: Source) -> None:
-    """Raise where rows lie that say they come from another place; others are taken as they are."""
-    path = here / ORIGIN
+def _check_same(folder: Path, place: Source) -> None:
+    """Raise where the folder holds rows of another source; rows without a source are accepted."""
+    path = folder / ORIGIN
     try:
         origin = TypeAdapter(Source).validate_json(path.read_bytes())
-    except (OSError, ValidationError):  # not from the hub, or not whole: nothing speaks against it
+    except (OSError, ValidationError):  # not from the hub, or damaged: no reason to refuse
         return
     if origin != place:
         raise DataError(
-            f"{here} holds the rows of another place on the hub",
+            f"{folder} holds the rows of another place on the hub",
             f"remove it, and they are fetched again; {path.name} says where they come from",
         )
 
@@ -148,7 +148,7 @@ def _download(source: Source, split: str) -> list[Path]:
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         reason = str(error).strip().splitlines()[0]
         raise DataError(
-            f"`{source.repository}` could not be had from the hub: {reason}",
+            f"could not download `{source.repository}` from the hub: {reason}",
             f"check the network; or {OTHERWISE}",
         ) from None
     if not found:

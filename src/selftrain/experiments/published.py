@@ -1,4 +1,4 @@
-"""The paper's own figures, as data: what a table of ours is put beside.
+"""The numbers that the paper prints, as data, to stand beside ours in a table.
 
 ``published.toml`` holds them as printed, under our names of methods and tasks. Scores are percent.
 """
@@ -26,7 +26,7 @@ class Row:
     """As the paper prints it."""
     method: str
     mean: tuple[float, ...]
-    """In the order of ``Figures.tasks``."""
+    """In the order of ``Published.tasks``."""
     sd: tuple[float, ...] | None = None
     average: float | None = None
     """As printed: not always the mean of the row."""
@@ -66,7 +66,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """A value the authors searched, or kept fixed (Table 8)."""
+    """A value that the authors searched or fixed (Table 8)."""
 
     name: str
     values: tuple[float | int, ...]
@@ -74,7 +74,7 @@ class Searched:
     """How a sweep of ours may name it."""
 
     def known_as(self, key: str) -> bool:
-        """Whether a sweep's key means this value: by its whole name, or the end of its path.
+        """Whether a sweep's key means this value: by its full name, or the end of its path.
 
         >>> Searched("alpha", (0.1,), ("alpha",)).known_as("select.score.alpha")
         True
@@ -83,7 +83,7 @@ class Searched:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class Published:
     """Everything the paper prints in Tables 1 to 8."""
 
     backbone: str
@@ -98,17 +98,17 @@ class Figures:
     data: dict[str, Counts]
     grid: tuple[Searched, ...]
     notes: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """By table: what a reader of its figures should know."""
+    """By table: what a reader of its numbers should know."""
 
 
 @cache
-def figures() -> Figures:
-    """The figures of the paper.
+def numbers() -> Published:
+    """The numbers of the paper.
 
-    >>> figures().alpha["0.4"]
+    >>> numbers().alpha["0.4"]
     78.2
     """
-    return TypeAdapter(Figures).validate_python(tomllib.loads(FILE.read_text("utf-8")))
+    return TypeAdapter(Published).validate_python(tomllib.loads(FILE.read_text("utf-8")))
 
 
 def row(table: Literal["main", "shots", "ablation"], method: str, shots: Shots = 16) -> Row | None:
@@ -117,8 +117,8 @@ def row(table: Literal["main", "shots", "ablation"], method: str, shots: Shots =
     >>> row("main", "upet-prompt-adapter").average
     77.3
     """
-    rows: tuple[Row, ...] = getattr(figures(), table)
-    return next((each for each in rows if (each.method, each.shots) == (method, shots)), None)
+    rows: tuple[Row, ...] = getattr(numbers(), table)
+    return next((row for row in rows if (row.method, row.shots) == (method, shots)), None)
 
 
 def score(row: Row, task: str) -> str | None:
@@ -127,8 +127,8 @@ def score(row: Row, task: str) -> str | None:
     >>> score(row("main", "head-ft"), "sst2")
     '81.4 ± 3.8'
     """
-    if task not in figures().tasks:
+    if task not in numbers().tasks:
         return None
-    place = figures().tasks.index(task)
-    spread = f" ± {row.sd[place]:.1f}" if row.sd else ""
-    return f"{row.mean[place]:.1f}{spread}"
+    index = numbers().tasks.index(task)
+    spread = f" ± {row.sd[index]:.1f}" if row.sd else ""
+    return f"{row.mean[index]:.1f}{spread}"

@@ -1,7 +1,7 @@
-"""One cell of a comparison: a method on a task with one seed, as a line of JSON.
+"""One result of a comparison: a method on a task with one seed, as a line of JSON.
 
-``selftrain bench`` writes a line for each finished cell; tables, figures and tests of "better than"
-read them and nothing else. A file may come from anyone: a line that is not one of ours is an error.
+``selftrain bench`` appends a line to ``cells.jsonl`` for each cell of its grid; tables, figures and
+significance tests read nothing else. A file may come from anyone: a wrong line is an error.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from pydantic import Field, FiniteFloat, TypeAdapter
 from selftrain.errors import DataError, RunError, parsed
 from selftrain.training.metrics import MOST, Bin, Several, Share
 
-FORMAT = 1
-REFERENCE = "reference"  # in place of a recipe: it has nothing to decide
+FORMAT = 2
+REFERENCE = "reference"  # in place of a recipe's hash: it has no settings
 HINT = "give a cells.jsonl that selftrain bench wrote"
 LARGEST = 64 * 2**20  # bytes of a file of cells: some hundred thousand of them
 Count = Annotated[int, Field(ge=0, le=MOST)]
@@ -28,59 +28,59 @@ Shots = Several | Literal["full"]
 
 
 class Key(NamedTuple):
-    """What makes a cell this one and no other."""
+    """What tells one cell from another."""
 
     task: str
     method: str
     recipe: str
     preset: str
-    """Empty for a reference: it is the same in all."""
+    """Empty for a reference, which is the same in all presets."""
     backbone: str
     shots: Shots
     seed: int
-    on: str
-    most: int | None
+    scored_on: str
+    max_rows: int | None
 
     @property
     def twin(self) -> Key:
-        """What it has in common with a cell that differs in its name alone, or its preset's."""
+        """The key without names: equal for two cells that compute the same thing."""
         return self._replace(method="", preset="")
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one method reached on one task with one seed. Scores are shares from 0 to 1."""
+    """The scores of one method on one task with one seed, as shares from 0 to 1."""
 
     task: str
     method: str
     """Its name in the comparison: a recipe, a reference, or a recipe with something changed."""
     recipe: str
-    """A hash of all that the method decides: cells are put together only where it is the same."""
+    """A hash of the method's settings; tables average only over cells that have the same."""
     preset: str
     backbone: str
     shots: Shots
     """Labelled rows of each class."""
     seed: int
-    on: Literal["test", "design"]
+    scored_on: Literal["test", "design"]
     rows: Several
     """How many rows were scored."""
     accuracy: Share
-    """Of the round that was kept."""
+    """Of the final round."""
     macro_f1: Share
     f1: dict[str, Share]
     """By class."""
     calibration_error: Share
-    most: Count | None = None
-    """At most so many rows were to be scored; None: all there are."""
+    max_rows: Count | None = None
+    """The limit on scored rows; None: no limit."""
     bins: tuple[Bin, ...] = ()
     by_round: tuple[Share | None, ...] = ()
     """Accuracy of the teacher and of each round; None where a round has no model."""
-    kept: Count = 0
-    """The round that was kept."""
+    final_round: Count = 0
+    """The last accepted round, whose model is scored; 0 is the teacher."""
     refused: tuple[Count, ...] = ()
-    """Rounds that were not accepted, or broke off: the model before them stayed."""
+    """Rounds that were not accepted, or broke off."""
     rounds: Count | None = None
-    """So many were asked for; None for a reference, and where it is not known."""
+    """The number of rounds in the settings; None for a reference, and where it is unknown."""
     tuned: tuple[Count, ...] = ()
     """Parameters trained in the teacher, then in a student; without rounds, the teacher's alone."""
     total: Count | None = None
@@ -88,47 +88,50 @@ class Result:
     seconds: FiniteFloat | None = None
     """Training and annotating, added up over the rounds; None for a reference."""
     device: str = ""
-    """Where it was trained, as its run folder says; and with how many threads."""
+    """Where it was trained, from the manifest of its run; empty where it is unknown."""
     threads: Count | None = None
+    """With how many threads the run began."""
     also_in_train: Count = 0
     """Scored rows whose text is also labelled or in the pool."""
     run: str | None = None
-    """The run folder, seen from the file of cells; None for a reference. By now it may hold more
-    rounds than ``by_round``, if it was asked for them since."""
+    """The run folder, relative to the file of cells; None for a reference. A later command may have
+    added rounds to it that ``by_round`` does not have."""
     data: str = ""
-    """A hash of the task's files; nothing where it is not known."""
+    """A hash of the task's files; empty where it is unknown."""
     weights: str = ""
-    """A hash of the backbone's."""
+    """A hash of the backbone's weights."""
     version: str = ""
+    """Of selftrain."""
     commit: str = ""
-    """Of the checkout that computed it, with a + where files differed; nothing if there is none."""
+    """Of the checkout that computed it, with a + where files differed; empty if there is none."""
     format: int = FORMAT
 
     @property
-    def stayed(self) -> tuple[int, ...]:
-        """The rounds after which the model before them stayed: refused, or broken off.
+    def rejected(self) -> tuple[int, ...]:
+        """The rounds whose student did not replace its teacher: refused, or broken off.
 
-        Older cells tell those after the kept round alone.
+        Older results list only those after the final round.
         """
-        last = len(self.by_round)
-        return tuple(sorted({*self.refused, *range(self.kept + 1, last)} & {*range(last)}))
+        count = len(self.by_round)
+        after_final = range(self.final_round + 1, count)
+        return tuple(sorted({*self.refused, *after_final} & {*range(count)}))
 
     @property
     def broke_off(self) -> bool:
-        """Whether a student's training broke off: its score is that of the model before it."""
+        """Whether a student's training broke off; the score is then that of an earlier model."""
         return None in self.by_round
 
     @property
     def key(self) -> Key:
-        """What it is found by."""
+        """What this result is found by."""
         key = Key(*(getattr(self, name) for name in Key._fields))
         return key._replace(preset="") if self.recipe == REFERENCE else key
 
 
 def append(path: Path, result: Result) -> None:
-    """One more line, on disk when this returns; half a line that a kill left is taken off first.
+    """Append a line, on disk when this returns; half a line that a kill left is removed first.
 
-    Several processes may append: what looks like half a line is never one that is being written.
+    Several processes may append: the lock keeps each from seeing another's half-written line.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     line = json.dumps(asdict(result), allow_nan=False) + "\n"
@@ -137,25 +140,25 @@ def append(path: Path, result: Result) -> None:
     parsed(Result, line.encode(), where, RunError, hint)  # somebody else may have written the run
     with FileLock(f"{path}.lock"), path.open("a+b") as file:
         file.seek(0)
-        whole = _whole(file.read())
-        file.truncate(len(whole))
-        ended = not whole or whole.endswith(b"\n")
+        complete = _complete(file.read())
+        file.truncate(len(complete))
+        ended = not complete or complete.endswith(b"\n")
         file.write(line.encode() if ended else b"\n" + line.encode())
         file.flush()
         os.fsync(file.fileno())
 
 
 def read(path: Path) -> list[Result]:
-    """Every cell of a file, in order; where one stands twice, the later one counts."""
-    found: dict[object, Result] = {}
+    """Every result of a file, in order; of two with the same key, the later one counts."""
+    by_key: dict[Key, Result] = {}
     for result in _lines(path):
-        found.pop(result.key, None)
-        found[result.key] = result
-    return list(found.values())
+        by_key.pop(result.key, None)
+        by_key[result.key] = result
+    return list(by_key.values())
 
 
-def _whole(raw: bytes) -> bytes:
-    """A file's bytes without half a line at its end; a line that lacks only its break is whole."""
+def _complete(raw: bytes) -> bytes:
+    """A file's bytes without half a line at the end; a line may lack its line break."""
     end = raw.rfind(b"\n") + 1
     try:
         json.loads(raw[end:])
@@ -168,18 +171,28 @@ def _lines(path: Path) -> Iterator[Result]:
     try:
         if path.stat().st_size > LARGEST:
             raise DataError(f"{path} has more than {LARGEST:,} bytes: no file of cells", HINT)
-        text = _whole(path.read_bytes()).decode("utf-8")
+        text = _complete(path.read_bytes()).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"cannot read {path}: {error}", HINT) from None
     kind = TypeAdapter(Result)
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
+        _check_format(line, f"{path}, line {number}")
         result = parsed(kind, line.encode(), f"{path}, line {number}", DataError, HINT)
-        if result.format != FORMAT:
-            raise DataError(
-                f"{path}, line {number} has format {result.format}; "
-                f"this version reads format {FORMAT}",
-                "take the version of selftrain that wrote it",
-            )
         yield result
+
+
+def _check_format(line: str, where: str) -> None:
+    """Raise for a line of another format: its fields have other names."""
+    try:
+        found = json.loads(line).get("format", FORMAT)
+    except (ValueError, AttributeError, RecursionError):  # no line of ours: pydantic says why
+        return
+    if found != FORMAT:
+        age = "an earlier" if isinstance(found, int) and found < FORMAT else "another"
+        raise DataError(
+            f"{where} was written by {age} version of selftrain: "
+            f"it has format {found!r:.40}, this version reads format {FORMAT}",
+            "compute its cells again in another folder: -o FOLDER",
+        )

@@ -1,8 +1,9 @@
-"""What several methods define alike is computed once: the round-0 teacher, and its first votes.
+"""Methods with the same teacher settings reuse one trained teacher, and its votes of round 1.
 
-A teacher depends on task, rows, backbone, seed and its own tuning; the votes of round 1 on that,
-and on how much of the pool is drawn, the passes and where they differ. Every draw is named by seed
-and round, so a run that takes them from here ends with the same bits as one that computes them.
+A teacher depends on task, rows, backbone, seed and the settings of its tune. The votes of round 1
+also depend on the size of the pool, the passes and the layers with dropout. Every random draw is
+named by seed and round, so a run that reuses them ends with the same bits as one that computes
+them.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Shared:
 
     @classmethod
     def of(cls, folder: Path, job: Job) -> Shared:
-        """Where those of a job are stored: named by a hash of all that decides them."""
+        """The teacher and votes of a job: named by a hash of all that decides them."""
         method = job.method
         teacher = Manifest.of(replace(job, method=teacher_alone(method))).configuration()
         votes = {
@@ -58,11 +59,11 @@ class Shared:
             "passes": method.passes,
             "dropout_layers": method.dropout_layers,
         }
-        return cls(folder, method, job.seed, _key(teacher), _key(votes))
+        return cls(folder, method, job.seed, short_hash(teacher, 20), short_hash(votes, 20))
 
     @property
     def separate(self) -> bool:
-        """Whether nothing is shared: what a trunk remembers depends on the students beside it."""
+        """Whether nothing is shared: stored states of frozen layers depend on the student too."""
         return layers_of(self.method.teacher.tuning) is not None
 
     def teacher_of(self, job: Job, machine: Machine) -> Callable[[], Round] | None:
@@ -89,55 +90,53 @@ class Shared:
         seed: int,
         machine: Machine,
     ) -> Iterator[tuple[list[Example], Votes]]:
-        """Like ``annotate``, but the votes of round 1 are stored, and read again."""
+        """Like ``annotate``, but the votes of round 1 are written to disk and read again."""
         if self.separate or seed != child(self.seed, "votes", 1):
             yield from annotate(teacher, pool, passes, seed=seed, machine=machine)
             return
-        rows, by = list(pool), teacher.digest()
-        found = read_votes(self.votes_path, rows, len(teacher.labels), passes, by=by)
-        if found is None:
+        rows, digest = list(pool), teacher.digest()
+        votes = read_votes(self.votes_path, rows, len(teacher.labels), passes, by=digest)
+        if votes is None:
             started = time.perf_counter()
-            parts = [
-                votes for _, votes in annotate(teacher, rows, passes, seed=seed, machine=machine)
-            ]
-            found = joined(parts)
+            chunks = annotate(teacher, rows, passes, seed=seed, machine=machine)
+            votes = joined([part for _, part in chunks])
             seconds = time.perf_counter() - started
-            write_votes(self.votes_path, rows, found, seconds=seconds, by=by)
+            write_votes(self.votes_path, rows, votes, seconds=seconds, by=digest)
         for start in range(0, len(rows), CHUNK):
-            yield rows[start : start + CHUNK], piece(found, start, start + CHUNK)
+            yield rows[start : start + CHUNK], part_of(votes, start, start + CHUNK)
 
-    def spared(self, rounds: Sequence[Round]) -> float:
-        """Seconds that round 1 did not take because its votes were there.
+    def seconds_saved(self, rounds: Sequence[Round]) -> float:
+        """Seconds that round 1 saved because its votes were on disk.
 
-        Another method had made them, or this one before it was killed.
+        Another method computed them, or this one before it was killed.
         """
         about = read_about(self.votes_path)
         if self.separate or len(rounds) < 2 or about is None:
             return 0.0
-        if about.by != rounds[0].model.digest():  # of another teacher since, by newer code, say
+        if about.by != rounds[0].model.digest():  # votes of another teacher, from newer code, say
             return 0.0
-        took: float = rounds[1].numbers.get("seconds annotating", 0.0)
-        return 0.0 if took >= about.seconds else about.seconds
+        annotating: float = rounds[1].numbers.get("seconds annotating", 0.0)
+        return 0.0 if annotating >= about.seconds else about.seconds
 
 
 def teacher_alone(method: Method) -> Method:
-    """The method's teacher, without a student: how many rows it would annotate decides nothing."""
+    """The method's teacher without a student: what it annotates later does not change it."""
     teacher = Method("teacher", method.teacher, (), rounds=0)
     return replace(teacher, tapt=method.tapt, pool=method.pool) if method.tapt else teacher
 
 
-def piece(votes: Votes, start: int, end: int) -> Votes:
-    """The votes on some rows in a row."""
+def part_of(votes: Votes, start: int, end: int) -> Votes:
+    """The votes on consecutive rows."""
     parts = {name: getattr(votes, name)[start:end] for name in PARTS}
     return Votes(**parts, passes=votes.passes)
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a file of votes says of itself."""
+    """The metadata of a file of votes."""
 
     rows: str
-    """A hash of whom they are on, in order."""
+    """A hash of the rows, in order."""
     passes: Annotated[int, Field(ge=1)]
     seconds: Annotated[FiniteFloat, Field(ge=0)]
     by: str
@@ -147,21 +146,21 @@ class About:
 def write_votes(
     path: Path, rows: Sequence[Example], votes: Votes, *, seconds: float, by: str
 ) -> None:
-    """Keep the votes on a pool, with a hash of whom they are on."""
+    """Write the votes on a pool, with a hash of its rows."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     tensors = {name: getattr(votes, name).contiguous() for name in PARTS}
     about = {
-        "rows": _names(rows),
+        "rows": _hash(rows),
         "passes": str(votes.passes),
         "seconds": f"{seconds:.3f}",
         "by": by,
     }
-    with replacing(path) as place:  # under a name of its own: another worker may write the same
+    with replacing(path) as place:  # a temporary name: another worker may write the same votes
         save_file(tensors, place, about)
 
 
 def read_about(path: Path) -> About | None:
-    """What a file says of its votes; None where there is none, or it says nothing sensible."""
+    """The metadata of a file of votes; None if there is no such file, or it is damaged."""
     try:
         with safe_open(regular(path), "pt") as file:
             return about_of(file)
@@ -172,19 +171,19 @@ def read_about(path: Path) -> About | None:
 def read_votes(
     path: Path, rows: Sequence[Example], classes: int, passes: int, *, by: str | None = None
 ) -> Votes | None:
-    """The votes that were kept on exactly these rows and passes; None where there are none.
+    """The stored votes on exactly these rows and passes; None if there are none.
 
-    ``by``: those of this teacher alone. A folder may have another than it had, or newer code.
+    With ``by``, only the votes of the teacher with this digest.
     """
     shapes = {name: [len(rows), classes] for name in PARTS} | {"entropy": [len(rows)]}
     try:
         with safe_open(regular(path), "pt") as file:
             about = about_of(file)
             slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
-            found = {name: (part.get_shape(), part.get_dtype()) for name, part in slices.items()}
-            fits = (about.rows, about.passes) == (_names(rows), passes)
-            whole = found == {name: (shape, "F64") for name, shape in shapes.items()}
-            if not (fits and whole and by in (None, about.by)):
+            stored = {name: (part.get_shape(), part.get_dtype()) for name, part in slices.items()}
+            same_rows = (about.rows, about.passes) == (_hash(rows), passes)
+            complete = stored == {name: (shape, "F64") for name, shape in shapes.items()}
+            if not (same_rows and complete and by in (None, about.by)):
                 return None
             parts = {name: file.get_tensor(name) for name in PARTS}
     except UNREADABLE:
@@ -194,20 +193,16 @@ def read_votes(
 
 
 def regular(path: Path) -> Path:
-    """The path, if a file stands there: a pipe would be waited for."""
+    """The path, if it is a regular file: opening a pipe would block."""
     if not path.is_file():
         raise FileNotFoundError(path)
     return path
 
 
 def about_of(file: Any) -> About:
-    """What an open file says of its votes."""
+    """The metadata of an open file of votes."""
     return TypeAdapter(About).validate_python(file.metadata() or {})
 
 
-def _names(rows: Sequence[Example]) -> str:
+def _hash(rows: Sequence[Example]) -> str:
     return hashlib.sha256(json.dumps([row.uid for row in rows]).encode()).hexdigest()
-
-
-def _key(value: Any) -> str:
-    return short_hash(value, 20)

@@ -1,4 +1,4 @@
-"""The points of a search: which entries of a method are varied, and over which values (Table 8)."""
+"""The space of a search: which entries of a method vary, and over which values (Table 8)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 
 from selftrain.data.toml import check_name, read_toml
 from selftrain.errors import ConfigError
-from selftrain.experiments.published import figures
+from selftrain.experiments.published import numbers
 from selftrain.method.changes import merged
 from selftrain.method.spec import Method, from_plain, to_plain
 
 Value = bool | int | float | str
 Space = Mapping[str, tuple[Value, ...]]
-"""Entry of a method, as a path with dots, to the values that are tried."""
+"""Entry of a method, as a path with dots → the values to try."""
 
 PAPER = (
     "teacher.batch_size",
@@ -32,23 +32,23 @@ in 16 or 32. Its length I and width m are those of the student's module, where i
 
 
 def entries(method: Method) -> dict[str, Any]:
-    """What a method decides, by its path: of several stages of a student, what all of them have.
+    """The entries of a method by path; of several student stages, those that all of them have.
 
-    Without rounds nothing but the teacher decides.
+    Without rounds only the entries of the teacher count.
 
     >>> from selftrain.method.recipes import recipe
     >>> entries(recipe("upet-head-prefix"))["student.tuning.length"]
     16
     """
-    whole = to_plain(method, whole=True)
-    del whole["name"]
-    stages = [flat({"student": stage}) for stage in whole.pop("student")]
-    found = flat(whole)
+    plain_method = to_plain(method, whole=True)
+    del plain_method["name"]
+    stages = [flat({"student": stage}) for stage in plain_method.pop("student")]
+    paths = flat(plain_method)
     if not method.rounds:
-        alone = ("teacher.", "adapt.")
-        return {name: value for name, value in found.items() if name.startswith(alone)}
+        of_teacher = ("teacher.", "tapt.")
+        return {path: value for path, value in paths.items() if path.startswith(of_teacher)}
     first, *others = stages
-    return found | {
+    return paths | {
         name: value for name, value in first.items() if all(name in stage for stage in others)
     }
 
@@ -59,11 +59,11 @@ def flat(table: Mapping[str, Any], start: str = "") -> dict[str, Any]:
     >>> flat({"select": {"score": {"alpha": 0.4}}})
     {'select.score.alpha': 0.4}
     """
-    found: dict[str, Any] = {}
+    paths: dict[str, Any] = {}
     for key, value in table.items():
         path = f"{start}{key}"
-        found |= flat(value, f"{path}.") if isinstance(value, Mapping) else {path: value}
-    return found
+        paths |= flat(value, f"{path}.") if isinstance(value, Mapping) else {path: value}
+    return paths
 
 
 def paper_space(method: Method) -> Space:
@@ -79,7 +79,7 @@ def paper_space(method: Method) -> Space:
     return {
         path: searched.values
         for path in places
-        for searched in figures().grid
+        for searched in numbers().grid
         if searched.known_as(path)
     }
 
@@ -87,24 +87,24 @@ def paper_space(method: Method) -> Space:
 def read_space(path: Path) -> Space:
     """The space of a TOML file: an entry of the method and a list of values on each line."""
     hint = '"select.score.alpha" = [0.2, 0.4]'
-    found = flat(read_toml(path, "--space", hint=hint))
-    if not found:
+    space = flat(read_toml(path, "--space", hint=hint))
+    if not space:
         raise ConfigError(f"{path} has no entry", hint)
-    for name, values in found.items():
+    for name, values in space.items():
         if not isinstance(values, list) or not values or not all(map(plain, values)):
             raise ConfigError(f"{path}: `{name}` is {values!r}; expected a list of values", hint)
-    return {name: tuple(dict.fromkeys(values)) for name, values in found.items()}
+    return {name: tuple(dict.fromkeys(values)) for name, values in space.items()}
 
 
 def plain(value: object) -> bool:
-    """Whether it can be a value of a space; a number without end is none."""
+    """Whether it can be a value of a space: a text, a switch or a finite number."""
     return isinstance(value, Value) and not (isinstance(value, float) and not isfinite(value))
 
 
 def check_space(space: Space, method: Method) -> None:
     """Raise for an entry the method does not have, or a value it cannot take.
 
-    Two entries of one table may exclude each other, so there every pair of values is looked at.
+    Two entries of one table may exclude each other, so every pair of their values is tried.
     """
     known = entries(method)
     for name in space:
@@ -119,8 +119,8 @@ def check_space(space: Space, method: Method) -> None:
         try:
             changed(method, dict(chosen))
         except ConfigError as error:
-            told = " and ".join(f"`{name}` = {value!r}" for name, value in chosen)
-            raise ConfigError(f"the space has {told}: {error.message}", error.hint) from None
+            point = " and ".join(f"`{name}` = {value!r}" for name, value in chosen)
+            raise ConfigError(f"the space has {point}: {error.message}", error.hint) from None
 
 
 def above(path: str) -> str:

@@ -1,4 +1,4 @@
-"""An Optuna storage that workers and sweeps share: opening it, trials to take up again."""
+"""An Optuna storage that several processes share: open it, and queue stopped trials again."""
 
 from __future__ import annotations
 
@@ -19,18 +19,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-BEAT = 30  # seconds between two signs of life of a worker
-GRACE = 120  # seconds without one after which a worker counts as killed
-LOOK = 1.0  # seconds between two looks at what the others do
-PATIENCE = 60  # seconds that a process waits for another one to finish writing to SQLite
-HISTORY = "retry_history"  # Optuna's name for the numbers of the trials that one takes up again
-
-
-# ── what every study needs ───────────────────────────────────────────────────────────────────
+BEAT = 30  # seconds between two heartbeats of a worker
+GRACE = 120  # seconds without a heartbeat after which a worker counts as killed
+POLL = 1.0  # seconds between two looks at the trials of other workers
+SQLITE_TIMEOUT = 60  # seconds that a process waits for another one to finish writing
+HISTORY = "retry_history"  # Optuna's name for the numbers of the trials that a trial repeats
 
 
 def extra_package(name: str, extra: str) -> Any:
-    """A package that not everyone has installed."""
+    """An optional package; an error with the install command if it is missing."""
     try:
         return import_module(name)
     except ImportError:
@@ -39,10 +36,10 @@ def extra_package(name: str, extra: str) -> Any:
         ) from None
 
 
-def opened(url: str, *, beats: bool) -> RDBStorage:
-    """An Optuna storage; with ``beats`` its workers give signs of life.
+def open_storage(url: str, *, heartbeats: bool) -> RDBStorage:
+    """Open an Optuna storage, with heartbeats of its workers or without.
 
-    The trial of a worker that gives none any more is failed and queued again, by Optuna itself.
+    When the heartbeats of a worker stop, Optuna fails its trial and queues it again.
     """
     from optuna.exceptions import StorageInternalError
     from optuna.storages import RDBStorage, RetryHeartbeatStaleTrialCallback
@@ -50,27 +47,26 @@ def opened(url: str, *, beats: bool) -> RDBStorage:
     from sqlalchemy.exc import SQLAlchemyError
 
     refusals = (ImportError, RuntimeError, SQLAlchemyError, StorageInternalError)
-    more: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     if url.startswith("sqlite"):
-        more["engine_kwargs"] = {"connect_args": {"timeout": PATIENCE}}
+        options["engine_kwargs"] = {"connect_args": {"timeout": SQLITE_TIMEOUT}}
     with experimental():
-        if beats:
-            again = RetryHeartbeatStaleTrialCallback()
-            more |= {"heartbeat_interval": BEAT, "grace_period": GRACE}
-            more["heartbeat_stale_trial_callback"] = again
+        if heartbeats:
+            options |= {"heartbeat_interval": BEAT, "grace_period": GRACE}
+            options["heartbeat_stale_trial_callback"] = RetryHeartbeatStaleTrialCallback()
         try:
             if "@" in (make_url(url).host or ""):  # the end of a password: a driver would show it
                 raise ValueError
-            return RDBStorage(url, **more)
-        except refusals:  # of two workers that start together, both make the tables
-            time.sleep(LOOK)
+            return RDBStorage(url, **options)
+        except refusals:  # two workers that start together both create the tables
+            time.sleep(POLL)
         except (ValueError, LookupError):  # their texts have parts of the address
             raise ConfigError(
                 "cannot use that storage: its address cannot be read",
                 "in a password write %40 for @, %7B for { and %7D for }",
             ) from None
         try:
-            return RDBStorage(url, **more)
+            return RDBStorage(url, **options)
         except refusals as error:
             reason = str(error).partition("\n")[0]  # without the address: it may hold a password
             raise ConfigError(
@@ -81,7 +77,7 @@ def opened(url: str, *, beats: bool) -> RDBStorage:
 
 @contextmanager
 def experimental() -> Iterator[None]:
-    """Optuna calls signs of life an experiment, in a warning each time; that is said here once."""
+    """Within it Optuna does not warn that heartbeats are experimental."""
     from optuna.exceptions import ExperimentalWarning
 
     with warnings.catch_warnings():
@@ -91,7 +87,7 @@ def experimental() -> Iterator[None]:
 
 @contextmanager
 def optuna_logged() -> Iterator[None]:
-    """Within it Optuna's warnings go to our own log, each on one line."""
+    """Within it Optuna's warnings go to our log, each on one line."""
 
     class Forward(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
@@ -109,37 +105,37 @@ def optuna_logged() -> Iterator[None]:
         enable_default_handler()
 
 
-def take_up(study: Study, wanted: Callable[[FrozenTrial], bool], *also: str) -> None:
-    """Queue again what was stopped, by Ctrl-C or an error, and has not been queued since.
+def requeue_stopped(study: Study, wanted: Callable[[FrozenTrial], bool], *also: str) -> None:
+    """Queue trials again that Ctrl-C or an error stopped, unless they are queued already.
 
     ``also`` names further states of trials to queue.
     """
     from optuna.storages import RetryHeartbeatStaleTrialCallback
 
     trials = study.get_trials(deepcopy=False)
-    since = {number for trial in trials for number in trial.system_attrs.get(HISTORY, ())}
+    repeated = {number for trial in trials for number in trial.system_attrs.get(HISTORY, ())}
     with experimental():
-        again = RetryHeartbeatStaleTrialCallback()
+        queue_again = RetryHeartbeatStaleTrialCallback()
     for trial in study.get_trials():
         ended = trial.state.name in ("FAIL", "PRUNED", *also)
-        if ended and trial.number not in since and wanted(trial):
-            again(study, trial)
+        if ended and trial.number not in repeated and wanted(trial):
+            queue_again(study, trial)
 
 
-def freed(study: Study) -> bool:
-    """Whether a killed worker left something to take up; waits as long as it takes to tell."""
+def wait_for_stale_trial(study: Study) -> bool:
+    """Whether a killed worker leaves a trial to repeat; waits until its grace period is over."""
     from optuna.storages import fail_stale_trials
 
     end = time.monotonic() + BEAT + GRACE
-    while count(study, "RUNNING") and time.monotonic() < end:
+    while count_trials(study, "RUNNING") and time.monotonic() < end:
         with experimental():
             fail_stale_trials(study)
-        if count(study, "WAITING"):
+        if count_trials(study, "WAITING"):
             return True
-        time.sleep(LOOK)
+        time.sleep(POLL)
     return False
 
 
-def count(study: Study, state: str) -> int:
-    """How many trials are in that state."""
+def count_trials(study: Study, state: str) -> int:
+    """The number of trials in a state."""
     return sum(trial.state.name == state for trial in study.get_trials(deepcopy=False))

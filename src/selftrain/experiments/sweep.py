@@ -1,21 +1,22 @@
-"""The search for hyper-parameters (Table 8), on rows that were cut from train.
+"""The search for hyper-parameters (Table 8), on design rows, which come from train.
 
     out/
       sweep.db                  every trial, in Optuna's tables
       sweep.json                the report
-      trials/ROWS/HASH/         the cells of one point: a line and a run folder each
-      shared/                   teachers and first votes that many points have in common
+      trials/INPUTS/HASH/       the cells of one point: a line and a run folder each
+      shared/                   teachers and first votes that several points share
 
-A point is judged by its mean accuracy over all tasks and seeds, on design rows: nothing is chosen
-for one cell, and no test row is read. A killed sweep goes on: a point depends on the sweep's seed,
-its number and the trials before it, a trial that was stopped is queued again, and its runs go on
-from their last whole round.
+The score of a point is its mean accuracy over all tasks and seeds, on design rows: nothing is
+chosen for one cell, and no test row is read. A killed sweep resumes. A point depends on the seed of
+the sweep, its number and the trials before it; a stopped trial is queued again, and its runs resume
+from their last finished round.
 """
 
 from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -38,14 +39,15 @@ from selftrain.experiments.space import Space, Value, changed, check_space
 from selftrain.experiments.stats import spread
 from selftrain.experiments.storage import (
     HISTORY,
-    count,
+    count_trials,
     experimental,
     extra_package,
-    freed,
-    opened,
+    open_storage,
     optuna_logged,
-    take_up,
+    requeue_stopped,
+    wait_for_stale_trial,
 )
+from selftrain.method.changes import can_use
 from selftrain.method.spec import Method, digest, to_plain
 from selftrain.model.backbone import load
 from selftrain.seeds import child
@@ -58,8 +60,8 @@ if TYPE_CHECKING:
 
 Sampler = Literal["tpe", "random", "grid"]
 
-ENOUGH = 10  # trials before it is said which entry matters: a forest fitted to fewer tells of luck
-LOOK = 2.0  # seconds between two looks at a teacher that another worker is training
+IMPORTANCE_TRIALS = 10  # trials that the importance of entries needs: fewer show only chance
+POLL = 2.0  # seconds between two looks at a teacher that another worker trains
 REPORT, DATABASE, LOCK = "sweep.json", "sweep.db", ".sweep.lock"
 NOTE = (
     "The best of {} points ({} trials) is also the luckiest: its score is optimistic. "
@@ -72,7 +74,7 @@ NOTE = (
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What one point reached on one task with one seed."""
+    """The accuracy of one point on one task with one seed."""
 
     task: str
     seed: int
@@ -81,7 +83,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """One trial: a point, and what it was worth."""
+    """One trial: a point and its score."""
 
     number: int
     state: str
@@ -92,17 +94,17 @@ class Tried:
     """A hash of the method at this point: its cells are in ``trials`` under that name."""
     cells: tuple[Cell, ...] = ()
     why: str = ""
-    """Why there is no value, where the point itself is the reason."""
+    """Why there is no value, if the point cannot be trained."""
 
     def by_seed(self) -> list[float]:
-        """The mean over the tasks, of each seed."""
+        """The mean accuracy over the tasks, for each seed."""
         seeds = dict.fromkeys(cell.seed for cell in self.cells)
         return [fmean(c.accuracy for c in self.cells if c.seed == seed) for seed in seeds]
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """A method, the space around it, and the rows that judge."""
+    """A search: a method, the values to try, and the rows that score them."""
 
     method: Method
     space: Space
@@ -117,35 +119,35 @@ class Sweep:
     seed: int = 0
     """Of the sampler."""
     storage: str | None = None
-    """Where the trials of several workers meet; None: in ``out``, for one worker alone."""
+    """The address of the storage that several workers share; None: in ``out``, for one worker."""
     machine: Machine = Machine()
 
     def __post_init__(self) -> None:
-        extra_package("optuna", "sweep")  # first: whoever lacks it hears so at once
+        extra_package("optuna", "sweep")  # first, so that its error comes at once
         hint = "--space FILE, with entries such as student.learning_rate = [1e-4, 1e-3]"
         require(bool(self.space), "the space", self.space, "one entry or more", hint)
         check_space(self.space, self.method)
-        one = self.bench(self.method, self.out)
-        for group in one.grid.groups():
-            if not one.grid.names(group):
-                raise ConfigError(
-                    f"method `{self.method.name}` cannot use backbone `{self.backbone}`",
-                    "--backbone minilm-mlm",
-                )
+        self.bench(self.method, self.out)  # its grid checks names and tasks
+        if not can_use(self.method, self.backbone):
+            raise ConfigError(
+                f"method `{self.method.name}` cannot use backbone `{self.backbone}`: "
+                "it has no MLM head",
+                "--backbone minilm-mlm",
+            )
 
     def check_rows(self) -> None:
         """Raise for a task without design rows, before anything is trained."""
         for name in self.tasks:
-            rows = tasksets.Taskset.read(self.data, find(name))
-            if not rows.design:
+            taskset = tasksets.Taskset.read(self.data, find(name))
+            if not taskset.design:
                 raise DataError(
-                    f"task `{name}` has {len(rows.rows)} train rows; a sweep needs "
-                    f"{2 * tasksets.DESIGN}: it is judged on some that nothing is learnt from",
+                    f"task `{name}` has {len(taskset.rows)} train rows; a sweep needs "
+                    f"{2 * tasksets.DESIGN}: it sets some aside to score on",
                     "leave it out: --tasks sst2,agnews",
                 )
 
-    def bench(self, method: Method, place: Path) -> Bench:
-        """The cells of one point, and where they are written."""
+    def bench(self, method: Method, folder: Path) -> Bench:
+        """The cells of one point, in a folder."""
         grid = Grid(
             methods={method.name: method},
             tasks=self.tasks,
@@ -154,62 +156,62 @@ class Sweep:
             shots=(self.shots,),
             references=(),
             preset=self.preset,
-            on="design",
+            scored_on="design",
         )
-        return Bench(grid, self.data, place, self.out / "shared", self.machine)
+        return Bench(grid, self.data, folder, self.out / "shared", self.machine)
 
     @property
     def points(self) -> int:
-        """How many there are in the space."""
+        """The number of points in the space."""
         return prod(map(len, self.space.values()))
 
     @property
     def name(self) -> str:
-        """That of the study: another question is another study, in the same storage or not."""
-        asked = [
+        """The name of the study: a hash of all that decides its scores."""
+        question = [
             {**to_plain(self.method), "name": ""},
             {name: list(values) for name, values in self.space.items()},
             self.tasks,
             self.backbone,
-            self.ground,
+            self.inputs_hash,
             self.seeds,
             self.shots,
             self.sampler,
             self.seed,
         ]
-        return f"sweep-{short_hash(asked)}"
+        return f"sweep-{short_hash(question)}"
 
     @property
-    def ground(self) -> str:
-        """A hash of the rows and the weights: others by the same names are another question."""
+    def inputs_hash(self) -> str:
+        """A hash of the rows and of the backbone's weights."""
         rows = [tasksets.fingerprint(self.data, find(task)) for task in self.tasks]
         return short_hash([rows, _weights(self.backbone)])
 
     def run(self, trials: int) -> Iterator[Tried]:
-        """Try points until there are so many trials, those of earlier and other workers included.
+        """Try points until the study has this number of trials, those of other workers included.
 
-        With several workers there may be a few more: each counts before it begins.
+        With several workers there may be a few more: each counts before it starts one.
         """
         require(trials >= 1, "trials", trials, "1 or more", "--trials 20")
         self.check_rows()
-        made: list[int] = []
+        numbers: list[int] = []
 
-        def judge(trial: Trial) -> float:
-            made.append(trial.number)
-            return self.judge(trial)
+        def score(trial: Trial) -> float:
+            numbers.append(trial.number)
+            return self.score(trial)
 
-        with self.held(), optuna_logged():
+        with self.locked(), optuna_logged():
             study = self.study()
-            self.take_up(study)
+            self.requeue_stopped(study)
             if self.sampler == "grid":
-                study.sampler = self.drawn(0)
-            while self.left(study, trials):
-                study.optimize(judge, n_trials=1, catch=(TrainingError,))
-                yield tried(study.trials[made[-1]])
+                study.sampler = self.sampler_of(0)
+            while self.trials_left(study, trials):
+                study.optimize(score, n_trials=1, catch=(TrainingError,))
+                yield tried(study.trials[numbers[-1]])
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Without a storage for several, nobody else may work here: what runs was killed."""
+    def locked(self) -> Iterator[None]:
+        """Lock the folder, unless several workers share a storage."""
         if self.storage is not None:
             yield
             return
@@ -220,7 +222,7 @@ class Sweep:
         except Timeout:
             raise RunError(
                 f"{self.out} is being written by another process",
-                f"for several workers: --storage {sqlite(self.out / 'workers.db')}",
+                f"for several workers: --storage {sqlite_url(self.out / 'workers.db')}",
             ) from None
         try:
             yield
@@ -228,66 +230,67 @@ class Sweep:
             lock.release()
 
     def study(self) -> Study:
-        """The trials of this sweep, as far as there are any."""
+        """The study with the trials of this sweep; created if there is none."""
         from optuna import create_study
         from optuna.samplers import RandomSampler
 
         several = self.storage is not None
         return create_study(
-            storage=opened(self.storage or sqlite(self.out / DATABASE), beats=several),
+            storage=open_storage(
+                self.storage or sqlite_url(self.out / DATABASE), heartbeats=several
+            ),
             study_name=self.name,
             sampler=RandomSampler(),
             direction="maximize",
             load_if_exists=True,
         )
 
-    def take_up(self, study: Study) -> None:
-        """Queue again what was stopped; a point that cannot be trained stays where it is."""
+    def requeue_stopped(self, study: Study) -> None:
+        """Queue stopped trials again, but not points that cannot be trained."""
         from optuna.trial import TrialState
 
-        if self.storage is None:
+        if self.storage is None:  # one worker alone: a trial that still runs there was killed
             for trial in study.get_trials(states=[TrialState.RUNNING]):
                 study.tell(trial.number, state=TrialState.FAIL)
-        take_up(study, lambda trial: "why" not in trial.user_attrs)
+        requeue_stopped(study, lambda trial: "why" not in trial.user_attrs)
 
-    def left(self, study: Study, trials: int) -> bool:
-        """Whether there is anything to try; the trials of other workers count as done."""
+    def trials_left(self, study: Study, trials: int) -> bool:
+        """Whether there is a point to try; the trials of other workers count as done."""
         from optuna.samplers import GridSampler
 
-        def whole() -> int:
-            return sum(
-                trial.state.name in ("COMPLETE", "RUNNING") or "why" in trial.user_attrs
-                for trial in study.get_trials(deepcopy=False)
-            )
-
-        if count(study, "WAITING"):
+        if count_trials(study, "WAITING"):
             return True
+        so_far = study.get_trials(deepcopy=False)
         if isinstance(study.sampler, GridSampler):
-            begun = {each.system_attrs.get("grid_id") for each in study.get_trials(deepcopy=False)}
-            if len(begun - {None}) >= self.points:
-                return freed(study)
-        return whole() < trials or freed(study)
+            started = {trial.system_attrs.get("grid_id") for trial in so_far} - {None}
+            if len(started) >= self.points:
+                return wait_for_stale_trial(study)
+        counted = sum(
+            trial.state.name in ("COMPLETE", "RUNNING") or "why" in trial.user_attrs
+            for trial in so_far
+        )
+        return counted < trials or wait_for_stale_trial(study)
 
-    def judge(self, trial: Trial) -> float:
+    def score(self, trial: Trial) -> float:
         """The mean accuracy of one point."""
         if self.sampler != "grid":
-            trial.study.sampler = self.drawn(place(trial))
+            trial.study.sampler = self.sampler_of(point_number(trial))
         point: dict[str, Any] = {}
         for name, values in self.space.items():
             point[name] = trial.suggest_categorical(name, values)
         method = changed(self.method, point)
         trial.set_user_attr("recipe", digest(method))
         try:
-            found = self.cells(method)
+            results = self.cells(method)
         except TrainingError as error:
             trial.set_user_attr("why", error.message)
             raise
-        cells = [Cell(result.task, result.seed, result.accuracy) for result in found]
+        cells = [Cell(result.task, result.seed, result.accuracy) for result in results]
         trial.set_user_attr("cells", [asdict(cell) for cell in cells])
         return fmean(cell.accuracy for cell in cells)
 
-    def drawn(self, number: int) -> BaseSampler:
-        """Who draws the point of that number: afresh each time, so a kill moves no draw."""
+    def sampler_of(self, number: int) -> BaseSampler:
+        """The sampler of one point: a new one for each, so a kill changes no draw."""
         from optuna.samplers import GridSampler, RandomSampler, TPESampler
 
         if self.sampler == "grid":
@@ -295,23 +298,22 @@ class Sweep:
         seed = child(self.seed, "trial", number) % 2**32
         if self.sampler == "random":
             return RandomSampler(seed=seed)
-        # One entry after the other: all at once would be drawn before the trial has its number.
+        # Entry by entry: a multivariate sampler would draw before the trial has its number.
         with experimental():
             return TPESampler(seed=seed, multivariate=False, constant_liar=True)
 
     def cells(self, method: Method) -> list[Result]:
-        """The cells of a point, computed where they are missing."""
-        place = self.out / "trials" / self.ground / digest(method)
-        made = self.bench(method, place)
-        check_whole(made.written())
-        while made.missing():
-            before = len(made.missing())
-            for result in made.run():
-                check_whole([result])
-            if len(made.missing()) == before:  # another worker trains the same teacher, or point
-                time.sleep(LOOK)
-        wanted = {made.key(group, method.name) for group in made.grid.groups()}
-        return [result for result in made.written() if result.key in wanted]
+        """The cells of a point; missing ones are computed."""
+        folder = self.out / "trials" / self.inputs_hash / digest(method)
+        bench = self.bench(method, folder)
+        check_trained(bench.written())
+        while missing := len(bench.missing()):
+            for result in bench.run():
+                check_trained([result])
+            if len(bench.missing()) == missing:  # another worker trains the same teacher or point
+                time.sleep(POLL)
+        wanted = {bench.key(group, method.name) for group in bench.grid.groups()}
+        return [result for result in bench.written() if result.key in wanted]
 
     def trials(self) -> list[Tried]:
         """Every trial so far, of every worker."""
@@ -319,12 +321,12 @@ class Sweep:
             return [tried(trial) for trial in self.study().trials]
 
     def report(self) -> dict[str, Any]:
-        """What was searched, what is best, and every trial; written to ``sweep.json``."""
+        """The search, the best point and every trial; written to ``sweep.json``."""
         with optuna_logged():
             study = self.study()
-            every, matters = [tried(trial) for trial in study.trials], importance(study)
-        ranked = best_first(every)
-        told: dict[str, Any] = {
+            trials, importances = [tried(trial) for trial in study.trials], importance(study)
+        ranked = best_first(trials)
+        report: dict[str, Any] = {
             "method": self.method.name,
             "preset": self.preset,
             "backbone": self.backbone,
@@ -336,20 +338,19 @@ class Sweep:
             "space": {name: list(values) for name, values in self.space.items()},
             "best": ranked[0].params if ranked else {},
             "value": ranked[0].value if ranked else None,
-            "trials": sum(each.state == "complete" for each in every),
-            "states": {
-                state: sum(each.state == state for each in every)
-                for state in dict.fromkeys(each.state for each in every)
-            },
+            "trials": sum(trial.state == "complete" for trial in trials),
+            "states": dict(Counter(trial.state for trial in trials)),
         }
-        if matters:
-            told["importance"] = matters
-        told["tried"] = [asdict(each) | {"cells": list(map(asdict, each.cells))} for each in every]
-        told["note"] = NOTE.format(len(ranked), told["trials"])
+        if importances:
+            report["importance"] = importances
+        report["tried"] = [
+            asdict(trial) | {"cells": [asdict(cell) for cell in trial.cells]} for trial in trials
+        ]
+        report["note"] = NOTE.format(len(ranked), report["trials"])
         self.out.mkdir(parents=True, exist_ok=True)
         with replacing(self.out / REPORT) as path:
-            path.write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n", "utf-8")
-        return told
+            path.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", "utf-8")
+        return report
 
 
 @cache
@@ -358,23 +359,23 @@ def _weights(backbone: str) -> str:
     return load(backbone).sha256
 
 
-def sqlite(path: Path) -> str:
-    """The address of a database file; Optuna would fill in what stands in single braces.
+def sqlite_url(path: Path) -> str:
+    """The address of a database file; braces are doubled, because Optuna formats addresses.
 
-    >>> sqlite(Path("runs/{x}/sweep.db"))
+    >>> sqlite_url(Path("runs/{x}/sweep.db"))
     'sqlite:///runs/{{x}}/sweep.db'
     """
     return f"sqlite:///{path}".replace("{", "{{").replace("}", "}}")
 
 
-def place(trial: Trial) -> int:
-    """Which new point this is: trials that take up an earlier one are not counted."""
+def point_number(trial: Trial) -> int:
+    """The number of new points before this trial; trials that repeat one are not counted."""
     before = trial.study.get_trials(deepcopy=False)[: trial.number]
-    return sum(HISTORY not in each.system_attrs for each in before)
+    return sum(HISTORY not in earlier.system_attrs for earlier in before)
 
 
 def tried(trial: FrozenTrial) -> Tried:
-    """A trial as its storage has it."""
+    """A trial of the storage, as a plain value."""
     return Tried(
         trial.number,
         trial.state.name.lower(),
@@ -386,35 +387,35 @@ def tried(trial: FrozenTrial) -> Tried:
     )
 
 
-def check_whole(found: Sequence[Result]) -> None:
-    """Raise where a student's training broke off: the model before it is no merit of a point."""
-    for result in found:
+def check_trained(results: Sequence[Result]) -> None:
+    """Raise if a student's training broke off: then the score is that of its teacher."""
+    for result in results:
         if result.broke_off:
             raise TrainingError(
                 f"a student's training broke off on {result.task}, seed {result.seed}",
-                "leave such values out of the space: a lower rate, say",
+                "leave such values out of the space: try a lower learning rate",
             )
 
 
-def best_first(every: Sequence[Tried]) -> list[Tried]:
-    """The complete trials, each point once; of equal ones the earlier first."""
+def best_first(trials: Sequence[Tried]) -> list[Tried]:
+    """The complete trials from best to worst, each point once; of equals the earlier first."""
     points: dict[str | None, Tried] = {}
-    for each in every:
-        if each.value is not None:
-            points.setdefault(each.recipe, each)
-    return sorted(points.values(), key=lambda each: -(each.value or 0))
+    for trial in trials:
+        if trial.value is not None:
+            points.setdefault(trial.recipe, trial)
+    return sorted(points.values(), key=lambda trial: -(trial.value or 0))
 
 
-def mean_of(each: Tried) -> str:
+def mean_of(trial: Tried) -> str:
     """Mean over tasks and seeds ± sd over the seeds, in percent."""
-    return str(spread([100 * share for share in each.by_seed()]))
+    return str(spread([100 * share for share in trial.by_seed()]))
 
 
 def importance(study: Study) -> dict[str, float]:
-    """How far each entry explains the scores (fANOVA), adding up to 1; nothing for few trials."""
+    """The share of the scores' variance that each entry explains (fANOVA); none for few trials."""
     from optuna.importance import FanovaImportanceEvaluator, get_param_importances
 
     values = [trial.value for trial in study.trials if trial.value is not None]
-    if len(values) < ENOUGH or len(set(values)) < 2:
+    if len(values) < IMPORTANCE_TRIALS or len(set(values)) < 2:
         return {}
     return get_param_importances(study, evaluator=FanovaImportanceEvaluator(seed=0))

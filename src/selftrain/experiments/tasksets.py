@@ -1,8 +1,8 @@
-"""A folder of tasks as every comparison cuts it: rows to learn from, design rows, test rows.
+"""A folder of tasks, each split into rows to learn from, design rows and test rows.
 
-The folder holds one folder for each task, with train and test as JSONL, gzipped or not, or as
-Parquet, CSV or TSV. Labelled rows (k a class, by seed), the pool and the design rows come from
-train; they are cut by a hash of each text, so the order of a file changes nothing.
+The folder has one folder for each task, with train and test as JSONL, gzipped or not, or as
+Parquet, CSV or TSV. Labelled rows (k of each class, by seed), the pool and the design rows come
+from train. A hash of each text decides where it goes, so the order of a file changes nothing.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import hashlib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from selftrain.data.fewshot import sample
 from selftrain.data.pool import remove_overlap
@@ -20,72 +21,74 @@ from selftrain.data.split import make_split
 from selftrain.data.task import Task
 from selftrain.disk import sha256
 from selftrain.errors import DataError
-from selftrain.experiments.results import Shots
 from selftrain.seeds import uniform
 
+if TYPE_CHECKING:
+    from selftrain.experiments.results import Shots  # a type alone: its module loads torch
+
 DESIGN = 1000
-"""Rows of train that every decision is taken on; none of a task with fewer than twice as many."""
+"""Rows of train on which decisions are made; none for a task with fewer than twice as many."""
 ENDINGS = (".jsonl", ".jsonl.gz", ".parquet", ".csv", ".tsv")
 
 
 @dataclass(frozen=True, slots=True)
 class Taskset:
-    """One task's rows. Test rows are read by ``test``, for a closing evaluation alone."""
+    """The rows of one task. Only ``test`` reads test rows, for the final evaluation."""
 
     folder: Path
     task: Task
     rows: tuple[Labelled, ...]
-    """To learn from: a few of them with their label, the rest without."""
+    """To learn from: a few of them with their label, the others as the pool."""
     design: tuple[Labelled, ...]
 
     @classmethod
     def read(cls, data: Path, task: Task) -> Taskset:
-        """The train rows of a task, cut."""
+        """Read the train rows of a task and set design rows aside."""
         folder = data / task.name
         rows = by_hash(_read(folder, "train", task))
-        cut = DESIGN if len(rows) >= 2 * DESIGN else 0
-        return cls(folder, task, tuple(rows[cut:]), tuple(rows[:cut]))
+        design = DESIGN if len(rows) >= 2 * DESIGN else 0
+        return cls(folder, task, tuple(rows[design:]), tuple(rows[:design]))
 
-    def test(self, most: int | None = None) -> tuple[Labelled, ...]:
-        """The test rows, or so many of them, the same for every seed."""
-        return tuple(by_hash(_read(self.folder, "test", self.task))[:most])
+    def test(self, max_rows: int | None = None) -> tuple[Labelled, ...]:
+        """The test rows, at most ``max_rows`` of them; the same for every seed."""
+        return tuple(by_hash(_read(self.folder, "test", self.task))[:max_rows])
 
     def split(self, shots: Shots, seed: int, notes: Notes | None = None) -> Split:
-        """The labelled rows of a seed; the rest is the pool, without texts that are design rows.
+        """The labelled rows of a seed and the pool, from which texts of design rows are removed.
 
-        With all labels there is no pool: nothing is left to be unlabelled.
+        With all labels there is no pool.
         """
         notes = notes or Notes()
         if shots == "full":
             return Split(self.rows, ())
-        few, rest = sample(self.rows, shots, seed, notes=notes)
-        pool = remove_overlap(rest, self.design, notes, "design")
-        return make_split(few, pool, notes=notes)
+        labelled, others = sample(self.rows, shots, seed, notes=notes)
+        pool = remove_overlap(others, self.design, notes, "design")
+        return make_split(labelled, pool, notes=notes)
 
 
 def by_hash(rows: list[Labelled]) -> list[Labelled]:
-    """The rows in an order that no file decides."""
+    """The rows in an order that does not depend on the file."""
     return sorted(rows, key=lambda row: uniform(0, row.example.uid))
 
 
 def fingerprint(data: Path, task: Task) -> str:
-    """A hash of a task's files: other rows, even in another order only, give another."""
-    found = filter(None, (_file(data / task.name, part) for part in ("train", "test")))
-    stats = [(path, path.stat()) for path in found]
+    """A hash of a task's files: other rows, or another order, give another hash."""
+    files = filter(None, (_file(data / task.name, part) for part in ("train", "test")))
+    stats = [(path, path.stat()) for path in files]
     return _hash(*((path, stat.st_mtime_ns, stat.st_size) for path, stat in stats))
 
 
 @cache
 def _hash(*files: tuple[Path, int, int]) -> str:
-    """Of files as they are at that time and size: a grid asks again and again."""
-    whole = hashlib.sha256()
+    """Of files with these times and sizes: a grid asks many times."""
+    combined = hashlib.sha256()
     for path, _, _ in files:
-        whole.update(bytes.fromhex(sha256(path)))
-    return whole.hexdigest()
+        combined.update(bytes.fromhex(sha256(path)))
+    return combined.hexdigest()
 
 
 def find(folder: Path, part: str) -> Path:
-    """The file of a part, train or test, whatever its format."""
+    """The file of a part, train or test, in any known format."""
     path = _file(folder, part)
     if path is None:
         raise DataError(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from selftrain.method.spec import Method
+    from selftrain.model.backbone import Backbone
 
 Plain = Mapping[str, Any]
 
@@ -25,9 +26,26 @@ def method_of(changes: Plain, preset: str = "laptop") -> Method:
     return from_plain(merged(to_plain(chosen), differs)) if differs else chosen
 
 
+def can_use(method: Method, backbone: Backbone | str) -> bool:
+    """Whether a backbone has what a method needs: prompts and TAPT need an MLM head.
+
+    A backbone may be given by its name, before it is loaded. Then False is certain, and True means
+    that loading it gives the answer.
+    """
+    if not (method.prompts or method.tapt):
+        return True
+    if isinstance(backbone, str):
+        from selftrain.model.embedded import may_have_mlm_head
+
+        return may_have_mlm_head(backbone)
+    return backbone.can_prompt
+
+
 def backbone_for(method: Method) -> str:
-    """The embedded backbone a method can use: prompts need an MLM head."""
-    return "minilm-mlm" if method.prompts else "minilm"
+    """The first embedded backbone that a method can use."""
+    from selftrain.model.embedded import EMBEDDED
+
+    return next(name for name in EMBEDDED if can_use(method, name))
 
 
 def given(flags: Plain) -> dict[str, Any]:

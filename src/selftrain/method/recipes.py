@@ -9,9 +9,8 @@ steps; ``paper`` counts epochs, so a method that learns from more rows takes mor
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, get_args
 
@@ -23,6 +22,8 @@ from selftrain.model.pel import Adapter, AnyTuning, Full, Prefix, PTuning
 
 Preset = Literal["laptop", "paper", "published"]
 Reader = Literal["head", "prompt"]
+Scale = Literal["raw", "rank"]
+Take = Literal["sample", "topk"]
 
 PAPER = Method(
     name="upet-head-adapter",
@@ -112,25 +113,25 @@ def upet(reader: Reader, tuning: str, preset: Preset = "laptop") -> Method:
     return replace(
         base,
         name=f"upet-{reader}-{tuning}",
-        teacher=reading(base.teacher, reader),
-        student=(reading(student, reader),),
+        teacher=read_by(base.teacher, reader),
+        student=(read_by(student, reader),),
     )
 
 
 def tuned(tuning: str, preset: Preset) -> tuple[AnyTuning, float]:
-    """A module and its rate; a baseline's published sizes are not those of UPET's modules."""
+    """A module and its learning rate; ``published`` changes the sizes of baselines alone."""
     return TUNINGS[tuning]["paper" if preset == "published" else preset]
 
 
-def reading(how: Tune, reader: Reader) -> Tune:
+def read_by(tune: Tune, reader: Reader) -> Tune:
     """The same tuning by head or by prompt; a prompt has no head to start or to shape."""
     if reader == "head":
-        return replace(how, reader=reader)
-    return replace(how, reader=reader, head="linear", head_start="random")
+        return replace(tune, reader=reader)
+    return replace(tune, reader=reader, head="linear", head_start="random")
 
 
-def whole(method: Method) -> Method:
-    """All of the student moves, with the teacher's rates and head: no module."""
+def all_parameters(method: Method) -> Method:
+    """The student trains all its parameters, with the teacher's rates and head: no module."""
     full = method.teacher
     student = replace(
         method.student[0],
@@ -157,14 +158,14 @@ def with_all_labels(method: Method) -> Method:
     return replace(method, teacher=teacher)
 
 
-def adapted(preset: Preset = "laptop") -> Method:
+def tapt(preset: Preset = "laptop") -> Method:
     """TAPT: the encoder first guesses masked words of the pool, then learns from the labels."""
     return replace(fine_tuning("head", preset), name="tapt-head-ft", tapt=TAPT())
 
 
 def self_training(reader: Reader, preset: Preset = "laptop") -> Method:
     """Plain self-training: all of D_u' by its hard labels, cross entropy, all parameters."""
-    base = whole(upet(reader, "adapter", preset))
+    base = all_parameters(upet(reader, "adapter", preset))
     student = replace(base.student[0], loss=CrossEntropy(), contrast=None)
     return replace(
         base,
@@ -178,10 +179,10 @@ def self_training(reader: Reader, preset: Preset = "laptop") -> Method:
 def ust(*, hard: bool, preset: Preset = "laptop") -> Method:
     """UST: as many of each class, drawn by certainty (or its opposite), weighed by low variance.
 
-    The same weights go on from round to round, and D_l is not seen again. Its own sizes: 30
-    passes, 4,096 of 16,384 rows, and every round is gone through.
+    Each student continues from the weights before it and does not see D_l again. Published sizes:
+    30 passes, 4,096 of 16,384 rows, and no round ends the run early.
     """
-    base = whole(upet("head", "adapter", preset))
+    base = all_parameters(upet("head", "adapter", preset))
     student = replace(
         base.student[0],
         loss=CrossEntropy(),
@@ -207,20 +208,20 @@ def ust(*, hard: bool, preset: Preset = "laptop") -> Method:
 def cest(preset: Preset = "laptop") -> Method:
     """CEST, a reconstruction: its graph formula was not at hand. See ``losses.Smooth``.
 
-    Drawn by certainty; PHCE, and neighbours of one pseudo label are held close.
+    Rows are drawn by certainty; PHCE, and a loss that pulls neighbours of one label together.
     """
-    base = whole(upet("head", "adapter", preset))
+    base = all_parameters(upet("head", "adapter", preset))
     student = replace(base.student[0], contrast=None, smooth=Smooth(neighbours=2))
     select = replace(base.select, score=Certain(), how="sample")
     return replace(base, name="cest", student=(student,), select=select)
 
 
 def list_(preset: Preset = "laptop") -> Method:
-    """LiST: adapters and the MLM head are all that moves, in the teacher too; soft labels.
+    """LiST: trains adapters and the MLM head alone, in the teacher too, on soft labels.
 
-    All of D_u' is learnt from. After 60 % of the steps rows count by how far they agree with D_l;
-    then D_l itself. Its own sizes: 6 rounds, all gone through. Where a round has a number of steps,
-    its two stages share them, three to one.
+    It learns from all of D_u'. After 60 % of the steps, rows count by how far they agree with D_l;
+    a second stage learns from D_l itself. Published sizes: 6 rounds, none ends the run early. Where
+    a round has a number of steps, its two stages share them, three to one.
     """
     base = upet("prompt", "adapter", preset)
     module, learning_rate = tuned("adapter", preset)
@@ -236,8 +237,9 @@ def list_(preset: Preset = "laptop") -> Method:
         soft, loss=CrossEntropy(), reweigh=None, train_on="gold", batch_size=base.teacher.batch_size
     )
     if base.student[0].steps is not None:
-        few = base.student[0].steps // 4
-        soft, gold = replace(soft, steps=base.student[0].steps - few), replace(gold, steps=few)
+        gold_steps = base.student[0].steps // 4
+        soft = replace(soft, steps=base.student[0].steps - gold_steps)
+        gold = replace(gold, steps=gold_steps)
     method = replace(
         base,
         name="list",
@@ -252,46 +254,118 @@ def list_(preset: Preset = "laptop") -> Method:
 # ── what one part of UPET is worth ───────────────────────────────────────────────────────────
 
 
-def _student(method: Method, **changes: object) -> Method:
-    return replace(method, student=tuple(replace(how, **changes) for how in method.student))  # type: ignore[arg-type]
+@dataclass(frozen=True, slots=True)
+class Ablation:
+    """UPET without one of its parts (Table 5)."""
+
+    part: str
+    """As names of methods have it: ``upet-head-adapter-wo-PART``."""
+    title: str
+    """As tables show it."""
+    change: Callable[[Method], Method]
 
 
-def _alpha(method: Method, alpha: float) -> Method:
+def _change_student(method: Method, **changes: object) -> Method:
+    return replace(method, student=tuple(replace(tune, **changes) for tune in method.student))  # type: ignore[arg-type]
+
+
+def _with_alpha(method: Method, alpha: float) -> Method:
     return replace(method, select=replace(method.select, score=Reliable(alpha=alpha)))
 
 
-def _all_of_it(method: Method) -> Method:
+def _select_all(method: Method) -> Method:
     """Nothing is selected: all of D_u' is easy, and no hard row is left to contrast with."""
     select = replace(method.select, score=Uniform(), count=None, shares=(1.0,))
-    return _student(replace(method, select=select), contrast=None)
+    return _change_student(replace(method, select=select), contrast=None)
 
 
-def _any_of_it(method: Method) -> Method:
-    """As many easy rows as ever, but drawn uniformly; the rest is hard."""
+def _select_uniformly(method: Method) -> Method:
+    """The same number of easy rows, drawn uniformly; all other rows are hard."""
     return replace(
         method, select=replace(method.select, score=Uniform(), how="sample", hard="rest")
     )
 
 
-WITHOUT: dict[str, Callable[[Method], Method]] = {
-    "res-all": _all_of_it,
-    "res-uniform": _any_of_it,
-    "certainty": partial(_alpha, alpha=1.0),
-    "confidence": partial(_alpha, alpha=0.0),
-    "phce": partial(_student, loss=CrossEntropy()),
-    "contrast": partial(_student, contrast=None),
-}
-"""UPET without one of its parts, as ``NAME-wo-PART``. The paper contradicts itself on what "without
-reliable example sampling" is, so there are two of it."""
+ABLATIONS = (
+    Ablation("res-all", "w/o reliable sampling (all)", _select_all),
+    Ablation("res-uniform", "w/o reliable sampling (uniform)", _select_uniformly),
+    Ablation("certainty", "w/o certainty", partial(_with_alpha, alpha=1.0)),
+    Ablation("confidence", "w/o confidence", partial(_with_alpha, alpha=0.0)),
+    Ablation("phce", "w/o PHCE", partial(_change_student, loss=CrossEntropy())),
+    Ablation("contrast", "w/o easy-hard contrast", partial(_change_student, contrast=None)),
+)
+"""In the paper's order. It contradicts itself on what "without reliable example sampling" is, so
+there are two of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weighing:
+    """How UPET weighs and takes reliable examples (Table 4)."""
+
+    alpha: float
+    scale: Scale
+    how: Take
+
+    def __str__(self) -> str:
+        return f"alpha-{self.alpha:g}-{self.scale}-{self.how}"
+
+    def change(self, method: Method) -> Method:
+        """The method with this score and this way to take rows by it."""
+        # Of one part alone, ranks keep the order and the ties: the largest are the same rows.
+        one_part = self.how == "topk" and self.alpha in (0, 1)
+        score = Reliable(alpha=self.alpha, scale="raw" if one_part else self.scale)
+        return replace(method, select=replace(method.select, score=score, how=self.how))
+
+
+ALPHAS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+WEIGHINGS = tuple(
+    Weighing(alpha, scale, how)
+    for alpha in ALPHAS
+    for scale in get_args(Scale)
+    for how in get_args(Take)
+)
 
 
 # ── by name ──────────────────────────────────────────────────────────────────────────────────
 
 READERS: tuple[Reader, ...] = get_args(Reader)
+System = Literal["upet", "ft", "tapt", "st", "ust", "cest", "list"]
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A named method: what it is, as fields, and how to build it with the values of a preset."""
+
+    name: str
+    system: System
+    reader: Reader
+    build: Callable[[Preset], Method]
+    tuning: str = "full"
+    """What the student trains; the teacher where there is no student."""
+    teacher_tuning: str = "full"
+    base: str = ""
+    """The recipe it differs from in one part; empty where it is no ablation and no weighing."""
+    ablation: Ablation | None = None
+    weighing: Weighing | None = None
+
+    def variants(self) -> Iterator[Recipe]:
+        """This UPET without each of its parts, and with each weighing of Table 4."""
+        for ablation in ABLATIONS:
+            yield replace(self._variant(f"wo-{ablation.part}", ablation.change), ablation=ablation)
+        for weighing in WEIGHINGS:
+            yield replace(self._variant(str(weighing), weighing.change), weighing=weighing)
+
+    def _variant(self, ending: str, change: Callable[[Method], Method]) -> Recipe:
+        name = f"{self.name}-{ending}"
+
+        def build(preset: Preset) -> Method:
+            return replace(change(self.build(preset)), name=name)
+
+        return replace(self, name=name, base=self.name, build=build)
 
 
 def _full(reader: Reader, preset: Preset) -> Method:
-    return replace(whole(upet(reader, "adapter", preset)), name=f"upet-{reader}-full")
+    return replace(all_parameters(upet(reader, "adapter", preset)), name=f"upet-{reader}-full")
 
 
 def _pel_teacher(reader: Reader, preset: Preset, *, full: bool) -> Method:
@@ -302,26 +376,43 @@ def _pel_teacher(reader: Reader, preset: Preset, *, full: bool) -> Method:
     return replace(method, name=f"{method.name}-pel-teacher", teacher=teacher)
 
 
-BY_NAME: dict[str, Callable[[Preset], Method]] = {
-    **{f"upet-{r}-{t}": partial(upet, r, t) for r in READERS for t in TUNINGS},
-    **{f"{r}-ft": partial(fine_tuning, r) for r in READERS},
-    "tapt-head-ft": adapted,
-    **{f"{r}-st": partial(self_training, r) for r in READERS},
-    "ust": lambda preset: ust(hard=False, preset=preset),
-    "ust-hard": lambda preset: ust(hard=True, preset=preset),
-    "cest": cest,
-    "list": list_,
-    **{f"upet-{r}-full": partial(_full, r) for r in READERS},
-    **{f"upet-{r}-adapter-pel-teacher": partial(_pel_teacher, r, full=False) for r in READERS},
-    **{f"upet-{r}-full-pel-teacher": partial(_pel_teacher, r, full=True) for r in READERS},
+def _bases() -> Iterator[Recipe]:
+    for r in READERS:
+        for t in TUNINGS:
+            yield Recipe(f"upet-{r}-{t}", "upet", r, partial(upet, r, t), tuning=t)
+    for r in READERS:
+        yield Recipe(f"{r}-ft", "ft", r, partial(fine_tuning, r))
+    yield Recipe("tapt-head-ft", "tapt", "head", tapt)
+    for r in READERS:
+        yield Recipe(f"{r}-st", "st", r, partial(self_training, r))
+    yield Recipe("ust", "ust", "head", lambda preset: ust(hard=False, preset=preset))
+    yield Recipe("ust-hard", "ust", "head", lambda preset: ust(hard=True, preset=preset))
+    yield Recipe("cest", "cest", "head", cest)
+    yield Recipe("list", "list", "prompt", list_, tuning="adapter", teacher_tuning="adapter")
+    for r in READERS:
+        yield Recipe(f"upet-{r}-full", "upet", r, partial(_full, r))
+    for full, tuning in ((False, "adapter"), (True, "full")):
+        for r in READERS:
+            name, build = f"upet-{r}-{tuning}-pel-teacher", partial(_pel_teacher, r, full=full)
+            yield Recipe(name, "upet", r, build, tuning=tuning, teacher_tuning="adapter")
+
+
+BASES = {recipe.name: recipe for recipe in _bases()}
+"""The recipes that are no variant of another."""
+RECIPES = BASES | {
+    variant.name: variant
+    for recipe in BASES.values()
+    if recipe.system == "upet"
+    for variant in recipe.variants()
 }
+"""Every recipe by name; UPET's with their ablations and weighings."""
 DEFAULT = "upet-head-adapter"
 
 
 def recipe(name: str, preset: str = "laptop") -> Method:
     """The method of that name, with the values of that preset.
 
-    UPET's may end on ``-wo-PART``, or on ``-alpha-A-SCALE-HOW`` for Table 4.
+    UPET's may end on ``-wo-PART`` (Table 5), or on ``-alpha-A-SCALE-HOW`` (Table 4).
 
     >>> recipe("upet-head-prefix-wo-contrast").student[0].contrast is None
     True
@@ -330,38 +421,20 @@ def recipe(name: str, preset: str = "laptop") -> Method:
     """
     if preset not in PRESETS:
         raise ConfigError(f"there is no preset `{preset}`", f"one of: {', '.join(PRESETS)}")
-    base, change = _ending(name)
-    if base not in BY_NAME:
-        raise ConfigError(
-            f"there is no method `{name}`", f"one of: {', '.join(BY_NAME)} (selftrain methods)"
+    if name not in RECIPES:
+        raise ConfigError(f"there is no method `{name}`", _hint(name))
+    return RECIPES[name].build(preset)
+
+
+def _hint(name: str) -> str:
+    """What may stand in the place of an unknown name."""
+    if "-alpha-" in name:
+        alphas = ", ".join(f"{alpha:g}" for alpha in ALPHAS)
+        return (
+            f"the alpha of a UPET name is one of: {alphas}, as in -alpha-0.2-rank-topk; "
+            "give any other in a file: --config FILE with method.select.score.alpha = 0.3"
         )
-    method = BY_NAME[base](preset)
-    return method if change is None else replace(change(method), name=name)
-
-
-def _ending(name: str) -> tuple[str, Callable[[Method], Method] | None]:
-    """The recipe a name begins with, and what its ending changes in it."""
-    found = re.fullmatch(r"(upet-.+)-wo-(.+)", name)
-    if found and found[2] in WITHOUT:
-        return found[1], WITHOUT[found[2]]
-    found = re.fullmatch(r"(upet-.+)-alpha-([0-9.]+)-(raw|rank)-(sample|topk)", name)
-    if found and re.fullmatch(r"0(\.\d+)?|1(\.0+)?", found[2]):
-        scale: Literal["raw", "rank"] = "raw" if found[3] == "raw" else "rank"
-        how: Literal["sample", "topk"] = "sample" if found[4] == "sample" else "topk"
-        return found[1], partial(_drawn_by, alpha=float(found[2]), scale=scale, how=how)
-    if "-wo-" in name or "-alpha-" in name:
-        parts = ", ".join(f"-wo-{part}" for part in WITHOUT)
-        raise ConfigError(
-            f"there is no method `{name}`",
-            f"a UPET method may end on one of: {parts}, -alpha-0.2-rank-topk",
-        )
-    return name, None
-
-
-def _drawn_by(
-    method: Method, alpha: float, scale: Literal["raw", "rank"], how: Literal["sample", "topk"]
-) -> Method:
-    # Of one part alone, ranks keep the order and the ties: the largest are the same rows.
-    one_part = how == "topk" and alpha in (0, 1)
-    score = Reliable(alpha=alpha, scale="raw" if one_part else scale)
-    return replace(method, select=replace(method.select, score=score, how=how))
+    if "-wo-" in name:
+        parts = ", ".join(f"-wo-{each.part}" for each in ABLATIONS)
+        return f"a UPET name may end on one of: {parts}"
+    return f"one of: {', '.join(BASES)} (selftrain methods)"

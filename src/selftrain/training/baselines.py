@@ -1,10 +1,10 @@
-"""References that keep everyone honest: the majority class, and a frozen encoder with LR."""
+"""The simple models every run is compared with: the majority class, a frozen encoder with LR."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
@@ -13,10 +13,17 @@ from torch import Tensor
 from selftrain.data.rows import Example, Labelled
 from selftrain.data.task import Task
 from selftrain.model.architecture import Architecture
-from selftrain.model.backbone import Backbone
-from selftrain.model.build import build
-from selftrain.model.classifier import Classifier
 from selftrain.model.pel import Adapter
+from selftrain.training.evaluate import Predictor
+
+if TYPE_CHECKING:
+    from selftrain.model.backbone import Backbone
+    from selftrain.model.classifier import Classifier
+
+MAJORITY = "majority"
+FROZEN = "frozen-lr"
+FROZEN_APART = "frozen-lr-apart"
+"""Two texts encoded separately: for tasks of pairs alone."""
 
 
 class Majority:
@@ -38,17 +45,24 @@ class FrozenLogistic:
     """Logistic regression on the frozen encoder's pooled vectors, scaled to length 1.
 
     What a user would try first, and hard to beat with 16 labels a class. The penalty is
-    scikit-learn's own, C = 1. A pair is read as one text, or its two sides ``apart`` as
-    [u, v, |u - v|, u * v].
+    scikit-learn's default, C = 1. A pair is encoded as one text; with ``separate`` its two texts
+    u and v are encoded separately, as [u, v, |u - v|, u * v].
     """
 
     def __init__(
-        self, task: Task, backbone: Backbone, labelled: Sequence[Labelled], *, apart: bool = False
+        self,
+        task: Task,
+        backbone: Backbone,
+        labelled: Sequence[Labelled],
+        *,
+        separate: bool = False,
     ) -> None:
         from sklearn.linear_model import LogisticRegression
 
+        from selftrain.model.build import build  # late: tables need only the names of references
+
         self.labels = task.labels
-        self.apart = apart
+        self.separate = separate
         # An adapter is exactly the identity until it is trained, so this is the plain encoder.
         self.encoder: Classifier = build(task, backbone, Architecture(Adapter(width=1)), seed=0)
         gold = [self.labels.index(item.label) for item in labelled]
@@ -56,8 +70,8 @@ class FrozenLogistic:
         self.regression.fit(self.embed([item.example for item in labelled]).numpy(), gold)
 
     def embed(self, examples: Sequence[Example]) -> Tensor:
-        """Pooled vectors of length 1, [N, D]; of two sides apart [N, 4 D]."""
-        if not self.apart:
+        """Pooled vectors of length 1, [N, D]; of pairs encoded separately [N, 4 D]."""
+        if not self.separate:
             return self._read(examples)
         u = self._read([Example(each.uid, each.text) for each in examples])
         v = self._read([Example(each.uid, each.pair or "") for each in examples])
@@ -72,3 +86,16 @@ class FrozenLogistic:
         p = seen.new_zeros(len(examples), len(self.labels))
         p[:, torch.from_numpy(self.regression.classes_)] = seen
         return p.float()
+
+
+Reference = Callable[[Task, "Backbone", Sequence[Labelled], Sequence[Labelled]], Predictor]
+"""Makes a model from a task, a backbone, the labelled rows, and the rows to score."""
+REFERENCES: dict[str, Reference] = {
+    MAJORITY: lambda task, _backbone, _labelled, scored: Majority(task, scored),
+    FROZEN: lambda task, backbone, labelled, _: FrozenLogistic(task, backbone, labelled),
+    FROZEN_APART: lambda task, backbone, labelled, _: FrozenLogistic(
+        task, backbone, labelled, separate=True
+    ),
+}
+"""By their names in a comparison. The majority class is that of the scored rows: a floor that the
+same number of labels of each class cannot show."""

@@ -1,7 +1,7 @@
-"""The paper's figures: what is drawn, as numbers, and the drawing of it.
+"""The paper's figures: first their numbers, then the drawing.
 
-A room for each figure makes frozen values from cells, or from features, by pure functions;
-``drawing`` shows them and nothing else. ``rows`` of each is the data file that stands beside it.
+One file for each figure turns cells, or features, into frozen values; ``drawing`` draws them.
+``rows`` of each value is the data file that stands beside the figure.
 """
 
 from __future__ import annotations

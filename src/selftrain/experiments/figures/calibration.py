@@ -1,4 +1,4 @@
-"""How sure beside how right: what a reliability diagram draws."""
+"""Confidence beside accuracy: what a reliability diagram draws."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BINS = 10  # of confidence, all equally wide: those of ``metrics.reliability``
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """How sure a method is on a task beside how right it is, over the answers of all seeds."""
+    """The confidence of a method on a task beside its accuracy, over the answers of all seeds."""
 
     task: str
     method: str
@@ -68,22 +68,22 @@ def calibration(results: Iterable[Result], wanted: Wanted = Wanted()) -> Calibra
     panels = []
     for task in tasks:
         for method in methods:
-            mine = [cell for cell in cells if (cell.task, cell.method) == (task, method)]
-            error = spread([cell.calibration_error for cell in mine])
-            bins = pooled(bin_ for cell in mine for bin_ in cell.bins)
+            runs = [cell for cell in cells if (cell.task, cell.method) == (task, method)]
+            error = spread([cell.calibration_error for cell in runs])
+            bins = pooled(bin_ for cell in runs for bin_ in cell.bins)
             panels.append(Reliability(task, method, bins, error))
     return Calibration(tuple(panels), setting(cells))
 
 
 def pooled(bins: Iterable[Bin]) -> tuple[Bin, ...]:
-    """The bins of several runs put together: each answer counts once, whoever gave it.
+    """The bins of several runs put together: each answer counts once.
 
     >>> pooled([Bin(1, 0.90, 1.0), Bin(3, 0.98, 0.5)])
     (Bin(rows=4, confidence=0.96, accuracy=0.625),)
     """
     groups: dict[int, list[Bin]] = defaultdict(list)
-    for each in bins:
-        groups[place(each)].append(each)
+    for bin_ in bins:
+        groups[place(bin_)].append(bin_)
     return tuple(_together(groups[number]) for number in sorted(groups))
 
 
@@ -95,6 +95,6 @@ def place(bin_: Bin) -> int:
 
 def _together(bins: Sequence[Bin]) -> Bin:
     rows = sum(each.rows for each in bins)
-    sure = fsum(each.rows * each.confidence for each in bins) / rows
-    right = fsum(each.rows * each.accuracy for each in bins) / rows
-    return Bin(rows, sure, right)
+    confidence = fsum(each.rows * each.confidence for each in bins) / rows
+    accuracy = fsum(each.rows * each.accuracy for each in bins) / rows
+    return Bin(rows, confidence, accuracy)

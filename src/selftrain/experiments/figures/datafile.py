@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from pathlib import Path
 
 from selftrain.disk import replacing
-from selftrain.escape import harmless
+from selftrain.experiments.delimited import write_delimited
 
 Row = dict[str, object]
 """A line of a data file, by the names of its columns."""
 
 
 def write(path: Path, rows: Sequence[Row]) -> None:
-    """The numbers of a figure as CSV; nothing stands where there is none."""
+    """Write the numbers of a figure as CSV; a missing number is an empty field."""
     with (
         replacing(path.resolve()) as temporary,  # resolved: a link stays, its target is replaced
         temporary.open("x", encoding="utf-8", errors="backslashreplace", newline="") as file,
     ):
-        writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
-        writer.writerow(rows[0])
-        writer.writerows(map(harmless, row.values()) for row in rows)
+        write_delimited(file, list(rows[0]), (list(row.values()) for row in rows))

@@ -14,7 +14,7 @@ from selftrain.experiments.figures.calibration import BINS, Calibration, Reliabi
 from selftrain.experiments.figures.page import COLOURS, DASHES, GREY, MARKERS, STYLE
 from selftrain.experiments.figures.plane import Plane, View
 from selftrain.experiments.figures.rounds import Line, Rounds
-from selftrain.experiments.tables.names import shown
+from selftrain.experiments.names import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -107,13 +107,13 @@ def calibration(numbers: Calibration) -> Figure:
     figure, axes = page.panels(len(panels), tall=lambda wide: 0.95 * wide + 0.6, below=0.26)
     several = len({panel.method for panel in panels}) > 1
     tops, bottoms = axes[0::2], axes[1::2]
-    most = max(each.rows for panel in panels for each in panel.bins)
+    largest = max(bin_.rows for panel in panels for bin_ in panel.bins)
     for number, (top, bottom, panel) in enumerate(zip(tops, bottoms, panels, strict=True)):
         _reliability(top, panel, number if several else 0)
         _answers(bottom, panel, number if several else 0)
         page.title(top, shown(panel.method) if several else panel.task)
         if several:  # on one task, so the counts can be compared
-            bottom.set_ylim(0, 1.05 * most)
+            bottom.set_ylim(0, 1.05 * largest)
     page.label(tops, "", "accuracy, %")
     page.label(bottoms, "confidence, %", "answers")
     over = _counted({panel.error.n for panel in panels})
@@ -143,21 +143,21 @@ def plane(numbers: Plane) -> Figure:
     return figure
 
 
-# ── what stands in a panel ───────────────────────────────────────────────────────────────────
+# ── inside a panel ────────────────────────────────────────────────────────────────────────────
 
 
 def _line(axis: Axes, line: Line, style: int) -> None:
     by_number = {point.number: point for point in line.points}
     numbers = range(max(by_number) + 1)
-    found = [by_number.get(number) for number in numbers]
-    means = [100 * point.mean if point else nan for point in found]
-    sds = [100 * point.sd if point and point.sd is not None else nan for point in found]
+    points = [by_number.get(number) for number in numbers]
+    means = [100 * point.mean if point else nan for point in points]
+    sds = [100 * point.sd if point and point.sd is not None else nan for point in points]
     lows = [mean - sd for mean, sd in zip(means, sds, strict=True)]
     highs = [mean + sd for mean, sd in zip(means, sds, strict=True)]
     colour, marker = COLOURS[style], MARKERS[style]
     axis.fill_between(numbers, lows, highs, color=colour, alpha=0.12, linewidth=0)
     axis.plot(numbers, means, color=colour, linestyle=DASHES[style])
-    if len(found) == 1:  # a band needs two rounds
+    if len(points) == 1:  # a band needs two rounds
         axis.errorbar([0], means, sds, color=colour, capsize=2, linewidth=0.8)
     for point in line.points:
         filled = colour if point.seeds == line.seeds else "white"
@@ -201,10 +201,10 @@ def _answers(axis: Axes, panel: Reliability, style: int) -> None:
 def _scatter(axis: Axes, view: View, numbers: Plane) -> None:
     for style, label in enumerate(numbers.labels):
         pairs = zip(view.places, numbers.gold, strict=True)
-        mine = [where for where, gold in pairs if gold == label]
+        places = [place for place, gold in pairs if gold == label]
         axis.scatter(
-            [x for x, _ in mine],
-            [y for _, y in mine],
+            [x for x, _ in places],
+            [y for _, y in places],
             s=9,
             marker=MARKERS[style % len(MARKERS)],
             color=COLOURS[style % len(COLOURS)],
@@ -217,7 +217,7 @@ def _scatter(axis: Axes, view: View, numbers: Plane) -> None:
     axis.set_xlabel(f"silhouette {view.silhouette:.3f} (round {view.number}, seed {view.seed})")
 
 
-# ── what stands below them ───────────────────────────────────────────────────────────────────
+# ── the legend ────────────────────────────────────────────────────────────────────────────────
 
 
 def _line_mark(style: int) -> Any:
@@ -239,6 +239,6 @@ def _counted(seeds: set[int]) -> str:
     >>> _counted({5}), _counted({1}), _counted({3, 5})
     ('5 seeds', '1 seed', '3 to 5 seeds')
     """
-    least, most = min(seeds), max(seeds)
-    many = f"{least} to {most}" if least < most else str(most)
-    return f"{many} seed{'s' * (most > 1)}"
+    fewest, largest = min(seeds), max(seeds)
+    count = f"{fewest} to {largest}" if fewest < largest else str(largest)
+    return f"{count} seed{'s' * (largest > 1)}"

@@ -1,4 +1,4 @@
-"""The features of some rows on a plane, as two or more runs see them. The paper's Figure 4."""
+"""The features of some rows on a plane, for two or more runs. The paper's Figure 4."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SLICE = 256  # rows read between two steps of a progress bar
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What one run makes of the rows: where each lies, and how well the classes keep apart."""
+    """The features of one run: where each row lies, and how well the classes are separated."""
 
     run: str
     method: str
@@ -39,7 +39,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Plane:
-    """The same rows as two or more runs see them."""
+    """The same rows in the features of two or more runs."""
 
     uids: tuple[str, ...]
     gold: tuple[str, ...]
@@ -48,7 +48,7 @@ class Plane:
 
     @property
     def labels(self) -> list[str]:
-        """The classes that are there."""
+        """The classes of the rows."""
         return sorted(set(self.gold))
 
     def rows(self) -> list[Row]:
@@ -70,10 +70,10 @@ class Plane:
         ]
 
 
-def chosen(rows: Sequence[Labelled], most: int) -> list[Labelled]:
-    """So many of the rows, the same ones in whatever order they come."""
+def chosen(rows: Sequence[Labelled], max_rows: int) -> list[Labelled]:
+    """At most this many of the rows; their order in the file does not change which."""
     # Equal texts have equal hashes: sorted before, their labels do not depend on the order either.
-    drawn = by_hash(sorted(rows, key=lambda row: row.label))[:most]
+    drawn = by_hash(sorted(rows, key=lambda row: row.label))[:max_rows]
     classes = {row.label for row in drawn}
     if not 2 <= len(classes) < len(drawn):
         raise DataError(
@@ -84,13 +84,13 @@ def chosen(rows: Sequence[Labelled], most: int) -> list[Labelled]:
     return drawn
 
 
-def features(model: Classifier, rows: Sequence[Labelled], on: Machine) -> Tensor:
-    """The vector the classifier's last layer is given for each row, dropout off: [N, D]."""
+def features(model: Classifier, rows: Sequence[Labelled], machine: Machine) -> Tensor:
+    """The input of the classifier's last layer for each row, dropout off: [N, D]."""
     starts = range(0, len(rows), SLICE)
     return torch.cat(
         [
             model.read([row.example for row in rows[start : start + SLICE]]).features
-            for start in on.progress(starts, "reading features", len(starts))
+            for start in machine.progress(starts, "reading features", len(starts))
         ]
     )
 
@@ -98,7 +98,7 @@ def features(model: Classifier, rows: Sequence[Labelled], on: Machine) -> Tensor
 def view(
     run: str, method: str, vectors: Tensor, gold: Sequence[str], *, seed: int, number: int
 ) -> View:
-    """The features [N, D] of one run as t-SNE lays them out, and their silhouette.
+    """The features [N, D] of one run on the plane by t-SNE, and their silhouette.
 
     Both measure by cosine, as the contrast does. The same features give the same picture.
     """
@@ -116,14 +116,14 @@ def view(
         metric="cosine", perplexity=perplexity(len(x)), init="pca", random_state=0, n_jobs=1
     )
     with threadpool_limits(1):  # sums over threads differ in their last bits, and t-SNE magnifies
-        laid = tsne.fit_transform(x)  # [N, 2]
-        apart = float(silhouette_score(x, list(gold), metric="cosine"))
-    places = tuple((float(a), float(b)) for a, b in laid)
-    return View(run, method, seed, number, places, apart)
+        plane = tsne.fit_transform(x)  # [N, 2]
+        silhouette = float(silhouette_score(x, list(gold), metric="cosine"))
+    places = tuple((float(a), float(b)) for a, b in plane)
+    return View(run, method, seed, number, places, silhouette)
 
 
 def perplexity(rows: int) -> float:
-    """About how many neighbours a row keeps on the plane; few rows have few.
+    """About how many neighbours of a row t-SNE keeps near it; fewer for few rows.
 
     >>> perplexity(1000), perplexity(31)
     (30.0, 10.0)

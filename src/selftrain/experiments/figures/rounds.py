@@ -34,7 +34,7 @@ class Line:
 
     @property
     def seeds(self) -> int:
-        """The most that a point has: with fewer, some runs had ended."""
+        """The largest number at a point; a point with fewer lacks runs that had ended."""
         return max(point.seeds for point in self.points)
 
 
@@ -63,7 +63,7 @@ class Rounds:
 
 def by_round(results: Iterable[Result], wanted: Wanted = Wanted()) -> Rounds:
     """Mean and sd over seeds of the teacher and each round, for every task and method."""
-    fewest = 1 if wanted.methods else 2  # a teacher alone is a point, drawn where it is asked for
+    fewest = 1 if wanted.methods else 2  # a teacher alone is a point, drawn only for a named method
     cells = wanted.cells(results, "rounds", lambda cell: len(cell.by_round) >= fewest)
     lines = [
         Line(task, method, points(runs))
@@ -71,9 +71,9 @@ def by_round(results: Iterable[Result], wanted: Wanted = Wanted()) -> Rounds:
         for method in wanted.order(cells)
         if (runs := [c.by_round for c in cells if (c.task, c.method) == (task, method)])
     ]
-    shown = any(cell.by_round[number] is not None for cell in cells for number in cell.stayed)
-    refused = "; rounds that were refused are drawn too" if shown else ""
-    return Rounds(tuple(line for line in lines if line.points), setting(cells) + refused)
+    refused = any(cell.by_round[number] is not None for cell in cells for number in cell.rejected)
+    note = "; rounds that were refused are drawn too" if refused else ""
+    return Rounds(tuple(line for line in lines if line.points), setting(cells) + note)
 
 
 def points(runs: Sequence[Sequence[float | None]]) -> tuple[Point, ...]:
@@ -82,11 +82,11 @@ def points(runs: Sequence[Sequence[float | None]]) -> tuple[Point, ...]:
     >>> points([(0.5, 0.75), (0.7,)])[1]
     Point(number=1, mean=0.75, sd=None, seeds=1)
     """
-    found = []
+    every = []
     for number in range(max(map(len, runs))):
-        every = (scores[number] for scores in runs if number < len(scores))
-        there = [score for score in every if score is not None]
-        if there:
-            over = spread(there)
-            found.append(Point(number, over.mean, over.sd if over.n > 1 else None, over.n))
-    return tuple(found)
+        reached = (scores[number] for scores in runs if number < len(scores))
+        scores_of = [score for score in reached if score is not None]
+        if scores_of:
+            over = spread(scores_of)
+            every.append(Point(number, over.mean, over.sd if over.n > 1 else None, over.n))
+    return tuple(every)

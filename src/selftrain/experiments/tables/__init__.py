@@ -1,7 +1,8 @@
 """The paper's tables from a file of cells: pure functions from results to sheets.
 
-``choice`` says which cells may stand together, ``board`` how a group of them is told, ``compared``
-whether a difference is more than luck; a room for each shape of table, and ``sheet`` writes it.
+``choice`` decides which cells may stand together, ``board`` averages a group of them, ``compared``
+tests whether a difference is more than chance; one file for each shape of table, and ``sheet``
+writes it.
 """
 
 from __future__ import annotations

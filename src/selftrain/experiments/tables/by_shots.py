@@ -8,9 +8,11 @@ from statistics import fmean
 
 from selftrain.errors import DataError
 from selftrain.experiments import published
-from selftrain.experiments.closing import MAJORITY, MISSING
+from selftrain.experiments.names import is_main, shown
+from selftrain.experiments.references import MAJORITY, REFERENCES
 from selftrain.experiments.results import Result
-from selftrain.experiments.tables.board import Board, boards, numbers, seconds, title, tunable
+from selftrain.experiments.stats import MISSING
+from selftrain.experiments.tables.board import Board, boards, seconds, shots_of, title, tunable
 from selftrain.experiments.tables.by_task import PUBLISHED, paper_notes
 from selftrain.experiments.tables.choice import Choice, choose
 from selftrain.experiments.tables.compared import (
@@ -20,9 +22,8 @@ from selftrain.experiments.tables.compared import (
     compare_shots,
     compared_sheet,
 )
-from selftrain.experiments.tables.names import REFERENCES, is_main, shown
 from selftrain.experiments.tables.remarks import remarks
-from selftrain.experiments.tables.sheet import Cells, Sheet
+from selftrain.experiments.tables.sheet import Sheet, Texts
 
 AVERAGE = "average"
 
@@ -35,12 +36,12 @@ def more_labels(results: Sequence[Result], choice: Choice) -> list[Sheet]:
     sheets: list[Sheet] = []
     duels: list[Compared] = []
     for board in boards(cells, choice):
-        mine = with_several(board)
-        if mine.cells:
-            sheets.append(shots_sheet(mine, board))
-            for number in numbers(mine.cells):
-                duels += compare(mine, claims(mine.methods), number)
-            duels += compare_shots(mine)
+        part = with_several(board)
+        if part.cells:
+            sheets.append(shots_sheet(part, board))
+            for shots in shots_of(part.cells):
+                duels += compare(part, claims(part.methods), shots)
+            duels += compare_shots(part)
     if not sheets:
         raise DataError(
             "no method has cells with two numbers of labels a class",
@@ -50,19 +51,19 @@ def more_labels(results: Sequence[Result], choice: Choice) -> list[Sheet]:
 
 
 def check_one_recipe(cells: Sequence[Result]) -> None:
-    """Raise where a method with more labels is another method: it is compared with itself."""
-    found: dict[tuple[str, str], dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+    """Raise where a method has other settings with more labels: a table compares it with itself."""
+    shots_by: dict[tuple[str, str], dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for cell in cells:
         if isinstance(cell.shots, int):
-            found[cell.method, cell.backbone][cell.recipe].add(cell.shots)
-    for (method, backbone), by_recipe in found.items():
+            shots_by[cell.method, cell.backbone][cell.recipe].add(cell.shots)
+    for (method, backbone), by_recipe in shots_by.items():
         if len(by_recipe) > 1:
-            told = "; ".join(
+            recipes = "; ".join(
                 f"{recipe} with {', '.join(map(str, sorted(shots)))} labels a class"
                 for recipe, shots in by_recipe.items()
             )
             raise DataError(
-                f"`{method}` on {backbone} has cells of several recipes: {told}",
+                f"`{method}` on {backbone} has cells of several recipes: {recipes}",
                 "compute those of one of them again, in another folder: -o FOLDER",
             )
 
@@ -76,40 +77,34 @@ def with_several(board: Board) -> Board:
         (method, task)
         for method in board.methods
         for task in board.tasks
-        if len(numbers(board.of(method, task=task))) > 1
+        if len(shots_of(board.cells_of(method, task=task))) > 1
     ]
     tasks = {task for method, task in pairs if method not in REFERENCES}
-    return board.only([MAJORITY, *(method for method, task in pairs if task in tasks)], tasks)
+    return board.restricted([MAJORITY, *(method for method, task in pairs if task in tasks)], tasks)
 
 
-def shots_sheet(board: Board, whole: Board) -> Sheet:
-    """The sheet of one backbone; what else is on its whole board is named below."""
-    methods = [m for m in board.methods if len(numbers(board.of(m))) > 1]
-    theirs = [row.shots for row in published.figures().shots if isinstance(row.shots, int)]
-    shots = sorted({*numbers(cell for cell in board.cells if cell.method != MAJORITY), *theirs})
-    rows: list[Cells] = []
+def shots_sheet(board: Board, full_board: Board) -> Sheet:
+    """The sheet of one backbone; notes name what else is on its full board."""
+    methods = [m for m in board.methods if len(shots_of(board.cells_of(m))) > 1]
+    theirs = [row.shots for row in published.numbers().shots if isinstance(row.shots, int)]
+    shots = sorted({*shots_of(cell for cell in board.cells if cell.method != MAJORITY), *theirs})
+    rows: list[Texts] = []
     for method in methods:
         for task in board.tasks:
-            told = [board.told(method, task, number) for number in shots]
-            some = [cell for number in shots for cell in board.of(method, number, task)]
-            rows.append((shown(method), task, *told, tunable(some), seconds(some), str(len(some))))
+            scores = [board.score(method, [task], number) for number in shots]
+            cells = [cell for number in shots for cell in board.cells_of(method, number, task)]
+            cost = (tunable(cells), seconds(cells), str(len(cells)))
+            rows.append((shown(method), task, *scores, *cost))
             rows += published_row(method, task, shots) if board.choice.paper else []
-        means = [board.told_of(method, board.tasks, number) for number in shots]
-        every = [cell for number in shots for cell in board.of(method, number)]
-        rows.append(
-            (
-                shown(method),
-                AVERAGE,
-                *means,
-                tunable(every),
-                seconds(every, board.tasks),
-                str(len(every)),
-            )
-        )
+        means = [board.score(method, board.tasks, number) for number in shots]
+        cells = [cell for number in shots for cell in board.cells_of(method, number)]
+        cost = (tunable(cells), seconds(cells, board.tasks), str(len(cells)))
+        rows.append((shown(method), AVERAGE, *means, *cost))
         rows += published_row(method, AVERAGE, shots) if board.choice.paper else []
-    single = [shown(m) for m in whole.methods if m not in board.methods and m not in REFERENCES]
-    single += [task for task in whole.tasks if task not in board.tasks]
-    absent = [task for task in published.figures().tasks if task not in whole.tasks]
+    left_out = [m for m in full_board.methods if m not in {*board.methods, *REFERENCES}]
+    single = [shown(m) for m in left_out]
+    single += [task for task in full_board.tasks if task not in board.tasks]
+    absent = [task for task in published.numbers().tasks if task not in full_board.tasks]
     notes = remarks(board, rows, tasks=absent)
     notes += [f"With one number of labels only: {', '.join(single)}."] if single else []
     notes += paper_notes(board.choice, "shots")
@@ -118,14 +113,14 @@ def shots_sheet(board: Board, whole: Board) -> Sheet:
     return Sheet(title(board, "Labels a class"), head, tuple(rows), tuple(notes), words=2)
 
 
-def published_row(method: str, task: str, shots: Sequence[int]) -> list[Cells]:
+def published_row(method: str, task: str, shots: Sequence[int]) -> list[Texts]:
     """The paper's own row below ours, if it has one; its average is over all seven tasks."""
-    found = [published.row("shots", method, number) for number in shots]
-    if not any(found):
+    rows = [published.row("shots", method, number) for number in shots]
+    if not any(rows):
         return []
     nothing = [MISSING] * 3
     if task == AVERAGE:
-        told = [f"{fmean(row.mean):.1f}" if row else MISSING for row in found]
-        return [(PUBLISHED, "average of seven", *told, *nothing)]
-    scores = [(row and published.score(row, task)) or MISSING for row in found]
+        means = [f"{fmean(row.mean):.1f}" if row else MISSING for row in rows]
+        return [(PUBLISHED, "average of seven", *means, *nothing)]
+    scores = [(row and published.score(row, task)) or MISSING for row in rows]
     return [(PUBLISHED, task, *scores, *nothing)]

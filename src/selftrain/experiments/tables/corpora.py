@@ -7,10 +7,10 @@ from pathlib import Path
 
 from selftrain.data.files import records
 from selftrain.errors import DataError
-from selftrain.experiments.closing import MISSING
-from selftrain.experiments.published import figures
+from selftrain.experiments.published import numbers
+from selftrain.experiments.stats import MISSING
 from selftrain.experiments.tables.board import in_order
-from selftrain.experiments.tables.sheet import Cells, Sheet
+from selftrain.experiments.tables.sheet import Sheet, Texts
 from selftrain.experiments.tasksets import find
 
 PARTS = ("train", "test")
@@ -24,7 +24,7 @@ class Part:
     rows: int
     classes: int
     words: float
-    """In a row, on average, as spaces divide them."""
+    """In a row, on average, separated by spaces."""
 
 
 def corpora(data: Path) -> Sheet:
@@ -39,20 +39,20 @@ def corpora(data: Path) -> Sheet:
             f"{data} has no folder with a train or a test file",
             "one folder for each task: DIR/sst2/train.jsonl, DIR/sst2/test.jsonl",
         )
-    known = figures().data
+    known = numbers().data
     rows = tuple(row(data / task, task) for task in in_order([*folders, *known]))
     ours = ("task", "classes", "train", "test", "words in a train row")
     head = (*ours, *(f"{name}, paper" for name in ("classes", "train", "test")))
     missing = [task for task in known if task not in folders]
     notes = [f"Not in the folder: {', '.join(missing)}."] if missing else []
-    return Sheet("Data", head, rows, (*notes, *figures().notes["data"]))
+    return Sheet("Data", head, rows, (*notes, *numbers().notes["data"]))
 
 
-def row(folder: Path, task: str) -> Cells:
+def row(folder: Path, task: str) -> Texts:
     """One task: what is in its folder, and what the paper says."""
     paths = (file_of(folder, part) for part in PARTS)
     train, test = (counted(path) if path else None for path in paths)
-    paper = figures().data.get(task)
+    paper = numbers().data.get(task)
     theirs = (paper.classes, paper.train, paper.test) if paper else (None, None, None)
     return (
         task,
@@ -73,13 +73,13 @@ def file_of(folder: Path, part: str) -> Path | None:
 
 
 def counted(path: Path) -> Part:
-    """What a file of labelled rows holds; of its texts, only a line at a time is in memory."""
+    """What a file of labelled rows holds, read row by row."""
     rows, words, labels = 0, 0, set()
-    for _, found in records(path):
+    for _, record in records(path):
         rows += 1
-        texts = (str(found[name]) for name in TEXTS if name in found)
+        texts = (str(record[name]) for name in TEXTS if name in record)
         words += sum(len(text.split()) for text in texts)
-        labels.add(str(found.get("label")))
+        labels.add(str(record.get("label")))
     return Part(rows, len(labels), words / rows)
 
 

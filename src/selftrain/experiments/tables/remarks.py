@@ -1,14 +1,15 @@
-"""What a reader of a table should know: what is missing in it, and what is not alike."""
+"""The notes below a table: what is missing in it, and what does not compare."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
+from selftrain.experiments.names import shown
+from selftrain.experiments.references import REFERENCES
 from selftrain.experiments.results import Result
 from selftrain.experiments.tables.board import NOT_LEARNT, Board, f1_class, in_order
 from selftrain.experiments.tables.choice import listed
-from selftrain.experiments.tables.names import REFERENCES, shown
 
 NOISY = (
     "Seconds are training and annotating of one run, wall clock, on a machine that also did other "
@@ -23,11 +24,11 @@ def remarks(
     methods: Iterable[str] = (),
     tasks: Iterable[str] = (),
 ) -> list[str]:
-    """What to know of a board's table: ``methods`` and ``tasks`` are those a reader looks for."""
+    """Notes on a board's table; ``methods`` and ``tasks`` are those a reader expects there."""
     cells = board.cells
     every = [
-        _absent("No cells of", [shown(m) for m in methods if m not in board.methods]),
-        _absent("No cells on", [task for task in tasks if task not in board.tasks]),
+        _list("No cells of", [shown(m) for m in methods if m not in board.methods]),
+        _list("No cells on", [task for task in tasks if task not in board.tasks]),
         "Not learnt: not above the majority class, so it supports no claim."
         if any(NOT_LEARNT in cell for row in rows for cell in row)
         else "",
@@ -44,8 +45,8 @@ def remarks(
     return [note for note in every if note]
 
 
-def _absent(what: str, names: Sequence[str]) -> str:
-    return f"{what}: {', '.join(names)}." if names else ""
+def _list(what: str, entries: Sequence[str], between: str = ", ") -> str:
+    return f"{what}: {between.join(entries)}." if entries else ""
 
 
 def _seeds(board: Board) -> str:
@@ -65,14 +66,14 @@ def _f1(board: Board) -> Iterator[str]:
         return
     named = {task: f1_class(task) for task in board.tasks}
     yield "F1 of: " + ", ".join(f"{c} ({task})" for task, c in named.items() if c) + "."
-    yield _absent("Without a class whose F1 is asked for", [t for t, c in named.items() if not c])
+    yield _list("Without a class whose F1 is asked for", [t for t, c in named.items() if not c])
 
 
 REDUCED = (
     (
         "cest",
         "",
-        "CEST (reconstruction): its similarity graph is not public; ours is rebuilt from its text.",
+        "CEST (reconstruction): its graph formula was not at hand; ours is rebuilt from its text.",
     ),
     (
         "list",
@@ -86,72 +87,71 @@ REDUCED = (
         "TAPT: a few hundred steps over as much of the pool as a round draws, the MLM head frozen.",
     ),
 )
-"""A baseline, the preset it is so in (empty: all), and what it leaves out of what was published;
-docs/deviations.md has all of it."""
+"""A baseline, the preset (empty: all), and how ours is smaller than what was published;
+docs/deviations.md has every difference."""
 
 
 def _reduced(board: Board) -> Iterator[str]:
-    for method, preset, told in REDUCED:
-        if any(preset in ("", cell.preset) for cell in board.of(method)):
-            yield told
+    for method, preset, note in REDUCED:
+        if any(preset in ("", cell.preset) for cell in board.cells_of(method)):
+            yield note
 
 
 def _tunable(cells: Iterable[Result]) -> str:
-    """A count without its head is none: the paper's 14M and <1M have different ones."""
-    told = (
+    """What the counts include: the paper's 14M and <1M do not include the same."""
+    note = (
         "Tunable, with a module: read by a head, the module and the classifier; by a prompt, the "
         "module alone, and in LiST the MLM head. Without one: everything."
     )
-    return told if any(cell.tuned for cell in cells) else ""
+    return note if any(cell.tuned for cell in cells) else ""
 
 
 def _rounds(cells: Iterable[Result]) -> str:
-    """How long they self-train: one that stops early is not quite comparable."""
-    done: dict[str, list[int]] = defaultdict(list)
+    """How many rounds the methods ran: one that stops early is not quite comparable."""
+    rounds_of: dict[str, list[int]] = defaultdict(list)
     for cell in cells:
         if len(cell.by_round) > 1:
-            done[cell.method].append(len(cell.by_round) - 1)
+            rounds_of[cell.method].append(len(cell.by_round) - 1)
     by_span: dict[tuple[int, int], list[str]] = defaultdict(list)
-    for method, rounds in done.items():
+    for method, rounds in rounds_of.items():
         by_span[min(rounds), max(rounds)].append(shown(method))
-    alone = len(by_span) == 1
-    told = (
-        (f"{least}" if least == most else f"{least} to {most}")
-        + ("" if alone else f" ({', '.join(names)})")
-        for (least, most), names in sorted(by_span.items())
+    spans = (
+        (f"{fewest}" if fewest == largest else f"{fewest} to {largest}")
+        + ("" if len(by_span) == 1 else f" ({', '.join(names)})")
+        for (fewest, largest), names in sorted(by_span.items())
     )
-    return f"Rounds: {'; '.join(told)}." if by_span else ""
+    return f"Rounds: {'; '.join(spans)}." if by_span else ""
 
 
 def _refused(cells: Iterable[Result]) -> str:
-    """Whose rounds were refused: a student that failed hides behind the model before it."""
+    """Which methods had rounds refused: the score of such a run is that of an earlier model."""
     runs: dict[str, list[Result]] = defaultdict(list)
     for cell in cells:
         runs[cell.method].append(cell)
-    told = []
-    for method, every in runs.items():
-        some = [cell for cell in every if cell.stayed]
-        broken = sum(cell.broke_off for cell in some)
-        if some:
-            how = f", in {broken} because training broke off" if broken else ""
-            told.append(f"{shown(method)} in {len(some)} of {len(every)} runs{how}")
-    return f"Rounds refused, so that the model before them stayed: {'; '.join(told)}." * bool(told)
+    lines = []
+    for method, cells_of in runs.items():
+        rejected = [cell for cell in cells_of if cell.rejected]
+        broken = sum(cell.broke_off for cell in rejected)
+        if rejected:
+            why = f", in {broken} because training broke off" if broken else ""
+            lines.append(f"{shown(method)} in {len(rejected)} of {len(cells_of)} runs{why}")
+    return _list("Rounds refused, so that the model before them stayed", lines, "; ")
 
 
 def _scored(cells: Sequence[Result]) -> str:
-    """How many rows stand behind a figure."""
-    told = (
+    """How many rows stand behind a score."""
+    counts = (
         f"{task} {next(cell.rows for cell in cells if cell.task == task):,}"
         for task in _tasks(cells)
     )
-    return f"Rows scored: {', '.join(told)}."
+    return f"Rows scored: {', '.join(counts)}."
 
 
 def _commits(cells: Sequence[Result]) -> str:
-    """The code that computed them, as far as a cell knows."""
-    found = list(dict.fromkeys(cell.commit for cell in cells if cell.commit))
-    unknown = "some cells do not say at which" if any(not cell.commit for cell in cells) else ""
-    return f"Commits: {', '.join([*found, unknown] if unknown else found)}." if found else ""
+    """The code that computed them, where cells name it."""
+    commits = list(dict.fromkeys(cell.commit for cell in cells if cell.commit))
+    unknown = ["some cells do not say at which"] if any(not cell.commit for cell in cells) else []
+    return _list("Commits", [*commits, *unknown]) if commits else ""
 
 
 def _tasks(cells: Sequence[Result]) -> list[str]:
@@ -160,8 +160,7 @@ def _tasks(cells: Sequence[Result]) -> list[str]:
 
 def _unlike(cells: Sequence[Result]) -> Iterator[str]:
     for task in _tasks(cells):
-        mine = [cell for cell in cells if cell.task == task]
-        known = max(cell.also_in_train for cell in mine)
+        known = max(cell.also_in_train for cell in cells if cell.task == task)
         if known:
             yield f"Of the scored rows of {task}, up to {known} are also labelled or in the pool."
     versions = {cell.version for cell in cells if cell.version}

@@ -1,4 +1,4 @@
-"""What was searched, by the paper and by a sweep of ours. The paper's Table 8."""
+"""The values searched by the paper and by a sweep of ours. The paper's Table 8."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from selftrain.errors import DataError, parsed
-from selftrain.experiments.closing import MISSING
-from selftrain.experiments.published import figures
-from selftrain.experiments.tables.sheet import Cells, Sheet
+from selftrain.experiments.published import numbers
+from selftrain.experiments.stats import MISSING
+from selftrain.experiments.tables.sheet import Sheet, Texts
 
 HINT = "--sweep FILE, as selftrain sweep reports it"
 LARGEST = 16 * 2**20  # bytes of a sweep's report
@@ -26,7 +26,7 @@ class Sweep:
 
 
 def read_sweep(path: Path) -> Sweep:
-    """A sweep's report; keys beside those of ``Sweep`` are its own affair."""
+    """A sweep's report; keys that ``Sweep`` does not have are ignored."""
     try:
         if path.stat().st_size > LARGEST:
             raise DataError(f"{path} has more than {LARGEST:,} bytes: no report of a sweep", HINT)
@@ -38,30 +38,30 @@ def read_sweep(path: Path) -> Sweep:
 def search(sweep: Sweep | None = None) -> Sheet:
     """The paper's search space, and beside it what a sweep searched and found best."""
     ours = sweep or Sweep({})
-    rows: list[Cells] = []
+    rows: list[Texts] = []
     placed: set[str] = set()
     keys = [*ours.space, *(key for key in ours.best if key not in ours.space)]
-    for each in figures().grid:
-        mine = [key for key in keys if key not in placed and each.known_as(key)]
-        placed |= set(mine)
-        values = _told(list(each.values))
-        rows += [(each.name, values, *_found(ours, key)) for key in mine] or [
-            (each.name, values, MISSING, MISSING, MISSING)
+    for searched in numbers().grid:
+        same = [key for key in keys if key not in placed and searched.known_as(key)]
+        placed |= set(same)
+        values = _listed(list(searched.values))
+        rows += [(searched.name, values, *_of_sweep(ours, key)) for key in same] or [
+            (searched.name, values, MISSING, MISSING, MISSING)
         ]
-    rows += [(key, MISSING, *_found(ours, key)) for key in keys if key not in placed]
+    rows += [(key, MISSING, *_of_sweep(ours, key)) for key in keys if key not in placed]
     if sweep is None:
         rows = [row[:2] for row in rows]
-    head: Cells = ("value", "paper", "its name here", "searched", "best")
+    head: Texts = ("value", "paper", "its name here", "searched", "best")
     tried = [f"The sweep tried {ours.trials} points."] if ours.trials is not None else []
-    notes = (*figures().notes["grid"], *tried)
+    notes = (*numbers().notes["grid"], *tried)
     head = head[: len(rows[0])]
     return Sheet("Search", head, tuple(rows), notes, words=len(head))
 
 
-def _found(sweep: Sweep, key: str) -> Cells:
-    searched = _told(sweep.space[key]) if key in sweep.space else MISSING
-    return key, searched, _told([sweep.best[key]]) if key in sweep.best else MISSING
+def _of_sweep(sweep: Sweep, key: str) -> Texts:
+    searched = _listed(sweep.space[key]) if key in sweep.space else MISSING
+    return key, searched, _listed([sweep.best[key]]) if key in sweep.best else MISSING
 
 
-def _told(values: list[Value] | list[int | float]) -> str:
+def _listed(values: list[Value] | list[int | float]) -> str:
     return ", ".join(map(str, values)) or MISSING

@@ -1,31 +1,31 @@
-"""A sheet: a table as words, and the ways to write it down.
+"""A sheet: a table as text, and the formats it is written in.
 
-What stands in a cell may come from anyone's file, so every format escapes what it would obey.
+A text may come from anyone's file, so every format escapes what it would take for a command.
 """
 
 from __future__ import annotations
 
-import csv as writing
 import io
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from selftrain.escape import harmless, printable
+from selftrain.escape import printable
+from selftrain.experiments.delimited import write_delimited
 
-Cells = tuple[str, ...]
+Texts = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A table with its title, its head and what a reader should know."""
+    """A table with its title, its head and its notes."""
 
     title: str
-    head: Cells
-    rows: tuple[Cells, ...]
-    notes: Cells = ()
+    head: Texts
+    rows: tuple[Texts, ...]
+    notes: Texts = ()
     words: int = 1
-    """How many columns at the left hold words; the others hold figures and stand right."""
+    """How many columns at the left hold words; the others hold numbers, aligned right."""
 
     def __post_init__(self) -> None:
         widths = {len(row) for row in (self.head, *self.rows)}
@@ -46,13 +46,13 @@ def markdown(sheets: Iterable[Sheet]) -> str:
 
 
 def csv(sheets: Iterable[Sheet]) -> str:
-    """The sheets for a spreadsheet, with an empty line between two of them.
+    """The sheets as CSV, with an empty line between two of them.
 
     >>> print(csv([Sheet("Scores", ("method", "sst2"), (("UST", "84.0"),), ("one seed",))]))
-    Scores
-    method,sst2
-    UST,84.0
-    one seed
+    "Scores"
+    "method","sst2"
+    "UST","84.0"
+    "one seed"
     """
     return "\n\n".join(map(_csv, sheets))
 
@@ -89,7 +89,7 @@ def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]], words: in
 
 
 def _in_markdown(text: str) -> str:
-    r"""Text that Markdown takes for nothing but text.
+    r"""Text that Markdown shows as it is.
 
     >>> print(_in_markdown("a|b <1M *c*"))
     a\|b \<1M \*c\*
@@ -102,9 +102,9 @@ def _in_markdown(text: str) -> str:
 
 def _csv(sheet: Sheet) -> str:
     file = io.StringIO()
-    writer = writing.writer(file, lineterminator="\n")
-    rows = [(sheet.title,), sheet.head, *sheet.rows, *((note,) for note in sheet.notes)]
-    writer.writerows([harmless(one_line(cell)) for cell in row] for row in rows)
+    rows = [sheet.head, *sheet.rows, *((note,) for note in sheet.notes)]
+    lines = ([one_line(text) for text in row] for row in rows)
+    write_delimited(file, [one_line(sheet.title)], lines)
     return file.getvalue().rstrip("\n")
 
 

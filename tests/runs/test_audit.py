@@ -34,7 +34,7 @@ def test_accuracy_is_told_of_all_rows_and_of_each_role() -> None:
 
 def test_rows_without_a_gold_label_are_counted_and_left_out() -> None:
     found = truth(LINES, GOLD)
-    assert (found.audit_line, found.rows) == (5, 4)
+    assert (found.judged, found.rows) == (5, 4)
     assert found.parts["left"].rows == 1
 
 
@@ -87,13 +87,13 @@ def test_areas_say_which_score_trusts_right_labels_more() -> None:
 
 def test_what_cannot_be_said_is_none() -> None:
     unknown = truth(LINES, {})
-    assert (unknown.audit_line, unknown.rows, unknown.bins) == (5, 0, ())
+    assert (unknown.judged, unknown.rows, unknown.bins) == (5, 0, ())
     assert unknown.calibration_error is None
     assert [part.accuracy for part in unknown.parts.values()] == [None] * 4
     all_right = truth(LINES[:1], GOLD)
     assert set(all_right.areas.values()) == {None}  # there is no wrong one to compare with
     nothing = truth((), GOLD)
-    assert (nothing.audit_line, nothing.effective, nothing.effective_share) == (0, 0, None)
+    assert (nothing.judged, nothing.effective, nothing.effective_share) == (0, 0, None)
 
 
 def test_a_class_that_was_never_given_is_still_shown() -> None:

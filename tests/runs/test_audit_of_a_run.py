@@ -86,7 +86,7 @@ def test_every_round_with_pseudo_labels_is_told(folder: Path, rounds: list[Round
     assert [number for number, _ in told] == [1, 2]
     for number, found in told:
         lines = rounds[number].lesson.audit
-        assert (found.audit_line, found.rows) == (24, 24)
+        assert (found.judged, found.rows) == (24, 24)
         right = sum(line.uid.startswith(line.label) for line in lines)
         assert found.parts["all"].right == right
         assert found.parts["easy"].rows == sum(line.role == "easy" for line in lines) == 12
@@ -104,7 +104,7 @@ def test_a_long_lesson_is_told_like_a_short_one(
 def test_some_gold_labels_are_enough(folder: Path, rounds: list[Round]) -> None:
     (one,) = (line.uid for line in list(rounds[1].lesson.audit)[:1])
     told = dict(by_round(folder, {one: "good"}))
-    assert (told[1].audit_line, told[1].rows) == (24, 1)
+    assert (told[1].judged, told[1].rows) == (24, 1)
 
 
 def test_an_unknown_gold_label_is_an_error_with_a_hint(folder: Path) -> None:

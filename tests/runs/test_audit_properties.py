@@ -87,8 +87,8 @@ def test_rows_without_a_gold_label_move_nothing_but_their_count_and_the_effectiv
 ) -> None:
     few = truth(*named(rows))
     many = truth(*named([*rows, *((line, None) for line, _ in more)]))
-    assert many.audit_line == few.audit_line + len(more)
-    assert replace(many, audit_line=few.audit_line, effective=few.effective) == few
+    assert many.judged == few.judged + len(more)
+    assert replace(many, judged=few.judged, effective=few.effective) == few
 
 
 @given(audits(unit), st.randoms(use_true_random=False))

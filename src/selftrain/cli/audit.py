@@ -76,7 +76,7 @@ def round_rows(truths: Truths) -> Table:
         parts = (truth.parts[name] for name in ("all", "easy", "hard", "left"))
         rows.append(
             [
-                *map(str, (number, truth.audit_line, truth.rows)),
+                *map(str, (number, truth.judged, truth.rows)),
                 *(percent(part.accuracy) for part in parts),
                 percent(truth.effective_share),
                 share(truth.calibration_error),

@@ -95,7 +95,7 @@ class Truth:
     None is a value that does not exist: the accuracy of no rows, or the area where no row is wrong.
     """
 
-    audit_line: int
+    judged: int
     """Rows with a pseudo label, with or without a gold label."""
     effective: float | None
     """(Σ w)² / Σ w² of the selection weights of all judged rows: the number of rows where all have
@@ -116,16 +116,16 @@ class Truth:
     @property
     def effective_share(self) -> float | None:
         """The effective size as a share of the judged rows."""
-        return None if self.effective is None else _share(self.effective, self.audit_line)
+        return None if self.effective is None else _share(self.effective, self.judged)
 
 
 def plain(number: int, result: Truth) -> dict[str, Any]:
     """The result for a round as plain JSON, with shares beside the counts they come from."""
     return {
         "round": number,
-        "judged": result.audit_line,
+        "judged": result.judged,
         "with gold": result.rows,
-        "without gold": result.audit_line - result.rows,
+        "without gold": result.judged - result.rows,
         "effective size": result.effective,
         "effective share": result.effective_share,
         "calibration error": result.calibration_error,
@@ -170,12 +170,12 @@ def truth(lines: Iterable[AuditLine], gold: Mapping[str, str]) -> Truth:
     >>> result.parts["all"].accuracy, result.parts["easy"].accuracy, result.areas["confidence"]
     (0.5, 1.0, 1.0)
     """
-    audit_line, weights, squares = 0, 0.0, 0.0
+    judged, weights, squares = 0, 0.0, 0.0
     counts: Counter[tuple[str, str, str]] = Counter()  # role, gold label, pseudo label
     binned = [(0, 0.0, 0)] * BINS  # rows, their confidence added up, those that are right
     scores, right = {name: array("f") for name in SCORES}, array("b")
     for line in lines:
-        audit_line += 1
+        judged += 1
         weights += line.weight
         squares += line.weight * line.weight
         label = gold.get(line.uid)
@@ -193,7 +193,7 @@ def truth(lines: Iterable[AuditLine], gold: Mapping[str, str]) -> Truth:
             scores[name].append(getattr(line, name))
     gaps = math.fsum(abs(hits - total) for _, total, hits in binned)
     return Truth(
-        audit_line=audit_line,
+        judged=judged,
         effective=_effective(weights, squares),
         parts=_parts(counts),
         calibration_error=_share(gaps, len(right)),
@@ -216,7 +216,7 @@ def by_round(folder: str | Path, gold: Mapping[str, str]) -> list[tuple[int, Tru
             "wait for the first one, or use a method that has rounds: selftrain methods",
         )
     if not any(result.rows for _, result in results):
-        judged = max(result.audit_line for _, result in results)
+        judged = max(result.judged for _, result in results)
         raise DataError(
             f"none of the {judged} rows judged in a round of {folder} has a gold label; "
             "rows are joined by their id, or where the pool had none by their exact text",

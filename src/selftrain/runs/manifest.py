@@ -19,7 +19,7 @@ from selftrain.data.fewshot import fingerprint
 from selftrain.data.rows import Labelled
 from selftrain.data.task import Task
 from selftrain.disk import LARGEST_JSON, damaged, plain_file, valid
-from selftrain.errors import RunError
+from selftrain.errors import RunError, check_format
 from selftrain.model.card import Source
 from selftrain.runs.lessons import check_fits
 
@@ -107,11 +107,7 @@ class Manifest:
                 f"{path} was not written by selftrain: it names no format",
                 "choose another folder: -o NEW",
             )
-        if found != FORMAT:
-            raise RunError(
-                f"{path} has format {found}; this version reads format {FORMAT}",
-                "take the version that wrote it: pip install --upgrade selftrain",
-            )
+        check_format(raw, str(path), FORMAT, RunError)
         return valid(cls, raw, path)
 
     def asked(self) -> dict[str, Any]:

@@ -152,7 +152,7 @@ def legend(
     rows = rows_of(names, figure.get_figwidth())
     # Matplotlib fills a legend column by column.
     order = [row[column] for column in range(len(rows[0])) for row in rows if column < len(row)]
-    made = figure.legend(
+    legend = figure.legend(
         [mark(style) for style in order],
         [str(style) for style in order],
         loc="outside lower center",
@@ -160,7 +160,7 @@ def legend(
         handlelength=length,
     )
     # Set afterwards, because matplotlib leaves names that begin with _ out of a legend.
-    for text, style in zip(made.get_texts(), order, strict=True):
+    for text, style in zip(legend.get_texts(), order, strict=True):
         text.set_text(cut(names[style]))
 
 

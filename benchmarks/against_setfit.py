@@ -41,6 +41,7 @@ from selftrain.method.recipes import recipe
 from selftrain.model.backbone import load
 from selftrain.model.embedded import minilm_folder
 from selftrain.runs.train import train
+from selftrain.training.job import Job
 from selftrain.training.machine import Machine
 
 METHOD = "upet-head-adapter"
@@ -52,14 +53,14 @@ KEY = ("kind", "task", "seed", "threads")
 def main() -> None:
     options = arguments()
     cells = ours(options)
-    on = Machine(threads=options.threads)
-    on.accelerator()
+    machine = Machine(threads=options.threads)
+    machine.accelerator()
     done = lines.measured(options.out, *KEY)
     for name in options.task:
         task = tasks.find(name)
         cut = Taskset.read(options.data, task)
         if (TIMED, name, SEEDS[0], options.threads) not in done:
-            ends = seconds_of_rounds(task, cut.split(SHOTS, SEEDS[0]), on)
+            ends = seconds_of_rounds(task, cut.split(SHOTS, SEEDS[0]), machine)
             line = {"kind": TIMED, "task": name, "seed": SEEDS[0], "saved after": ends}
             lines.append(options.out, line)
         for seed in options.seeds:
@@ -108,14 +109,14 @@ def ours(options: argparse.Namespace) -> dict[tuple[str, int], Result]:
     return found
 
 
-def seconds_of_rounds(task: Task, split: Split, on: Machine) -> list[float]:
+def seconds_of_rounds(task: Task, split: Split, machine: Machine) -> list[float]:
     """When the teacher and each round of a whole run are saved; none is left out as converged."""
-    warm(task, split.labelled, load("minilm"), on)
+    warm(task, split.labelled, load("minilm"), machine)
     method, backbone = replace(recipe(METHOD), converged=0), load("minilm")
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place, "run")
         started = time.perf_counter()
-        rounds = train(folder, task, split, method, backbone=backbone, seed=SEEDS[0], on=on)
+        rounds = train(folder, Job(task, split, method, backbone, SEEDS[0]), machine)
         return [round(time.perf_counter() - started, 1) for _ in rounds]
 
 

@@ -27,7 +27,9 @@ from selftrain.experiments.shared import Shared, read_votes
 from selftrain.experiments.stats import spread
 from selftrain.experiments.tasksets import Taskset
 from selftrain.method.recipes import recipe
-from selftrain.training.loop import drawn
+from selftrain.method.selection import RoundDraw
+from selftrain.training.draw import pool_of_round
+from selftrain.training.job import Job
 
 ALPHAS = ("0", "0.2", "0.4", "0.6", "0.8", "1")
 KINDS = ("raw-topk", "rank-topk", "raw-sample", "rank-sample")
@@ -59,9 +61,10 @@ def main() -> None:
             if not wanted:
                 continue
             split = cut.split(SHOTS, seed)
-            pool = drawn(split, method, 1, seed)
-            kept = Shared.of(options.shared, task, split, method, backbone, seed)
-            votes = read_votes(kept.votes_path, pool, len(task.labels), method.passes)
+            job = Job(task, split, method, backbone, seed)
+            pool = pool_of_round(job, 1)
+            shared = Shared.of(options.shared, job)
+            votes = read_votes(shared.votes_path, pool, len(task.labels), method.passes)
             if votes is None:
                 print(f"{options.shared} has no votes of {name} with seed {seed}", file=sys.stderr)
                 continue
@@ -70,9 +73,7 @@ def main() -> None:
                     iter([(pool, votes)]),
                     task.labels,
                     split.labelled,
-                    pool=len(pool),
-                    number=1,
-                    seed=seed,
+                    RoundDraw(len(pool), 1, seed),
                 )
                 for choice in (PRESET, *wanted)
             }

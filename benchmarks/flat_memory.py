@@ -94,6 +94,7 @@ def go(path: Path, place: Path) -> Iterator[tuple[str, float]]:
     from selftrain.runs.read import read_manifest
     from selftrain.runs.train import train
     from selftrain.runs.write import Run
+    from selftrain.training.job import Job
     from selftrain.training.machine import Machine
 
     torch.set_num_threads(1)
@@ -121,14 +122,13 @@ def go(path: Path, place: Path) -> Iterator[tuple[str, float]]:
         passes=PASSES,
         select=Selection(count=COUNT),
     )
-    on = Machine(device="cpu", threads=1)
-    given = {"backbone": backbone, "seed": 12, "on": on}
-    for round_ in train(place / "run", Task("flat", labels), split, method, **given):
+    job = Job(Task("flat", labels), split, method, backbone, 12)
+    for round_ in train(place / "run", job, Machine(device="cpu", threads=1)):
         yield f"round {round_.number}", peak()
     assert len(round_.lesson.audit) == len(split.unlabelled)
     with Run.start(place / "run", read_manifest(place / "run")) as run:
         again = run.done(backbone)[1].lesson.audit
-    assert sum(line.role == "easy" for line in again) == round_.figures["picked"]
+    assert sum(line.role == "easy" for line in again) == round_.numbers["picked"]
     yield "opened again", peak()
 
 

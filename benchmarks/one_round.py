@@ -20,7 +20,7 @@ from statistics import fmean, median
 
 import lines
 from cuts import SHOTS
-from start import student_of, taught
+from start import student_of, teacher_of
 
 from selftrain.data import task as tasks
 from selftrain.data.rows import AuditLine, Labelled, Split
@@ -29,15 +29,18 @@ from selftrain.experiments.stats import MISSING
 from selftrain.experiments.tasksets import Taskset
 from selftrain.method.losses import EasyHard, Soft
 from selftrain.method.recipes import recipe
+from selftrain.method.selection import RoundDraw
 from selftrain.method.spec import Method
 from selftrain.model.build import with_dropout_in
 from selftrain.model.pel import Adapter
 from selftrain.seeds import child
 from selftrain.training.annotate import annotate
+from selftrain.training.draw import pool_of_round
 from selftrain.training.evaluate import evaluate
 from selftrain.training.fit import fit
-from selftrain.training.loop import drawn, forgotten_after, fresh, plan
+from selftrain.training.job import Job, new_model
 from selftrain.training.machine import Machine
+from selftrain.training.memory import frozen_layers_remembered
 
 PRESET = "laptop"
 SECONDS = "seconds without scoring"
@@ -77,8 +80,8 @@ def variants(method: Method) -> dict[str, Method]:
 
 def main() -> None:
     options = arguments()
-    on = Machine(threads=options.threads)
-    on.accelerator()
+    machine = Machine(threads=options.threads)
+    machine.accelerator()
     method, backbone = student_of(options.student)
     dropout_layers = str(method.dropout_layers or "all")
     done = lines.measured(options.out, *KEY)
@@ -92,22 +95,24 @@ def main() -> None:
         wanted = [name for name in options.variant if (*place.values(), name) not in done]
         if not wanted:
             continue
-        teacher = taught(task, split, method, backbone=backbone, seed=seed, on=on)
-        pool = drawn(split, method, 1, seed)
-        wavering = with_dropout_in(teacher, method.dropout_layers)
-        votes = list(annotate(wavering, pool, method.passes, seed=child(seed, "votes", 1), on=on))
+        job = Job(task, split, method, backbone, seed)
+        teacher = teacher_of(job, machine)
+        pool = pool_of_round(job, 1)
+        mc_model = with_dropout_in(teacher, method.dropout_layers)
+        draws = child(seed, "votes", 1)
+        votes = list(annotate(mc_model, pool, method.passes, seed=draws, machine=machine))
         before = evaluate(teacher, design)["accuracy"]
         for name in wanted:
             chosen = replace(variants(method)[name], rounds=1)
             lesson = chosen.select(
-                iter(votes), task.labels, split.labelled, pool=len(pool), number=1, seed=seed
+                iter(votes), task.labels, split.labelled, RoundDraw(len(pool), 1, seed)
             )
             started = time.perf_counter()
-            own = child(seed, "student", 1)
-            planned = plan(task, split, chosen, (), backbone=backbone, seed=seed, on=on)
-            with forgotten_after(planned):
-                student = fresh(task, chosen.student[0], backbone, own, teacher)
-                fit(student, lesson, chosen.student[0], seed=child(seed, "fit", 1, 0), on=on)
+            run = replace(job, method=chosen)
+            with frozen_layers_remembered(run, (), machine):
+                student = new_model(run, chosen.student[0], child(seed, "student", 1))
+                fit_seed = child(seed, "fit", 1, 0)
+                fit(student, lesson, chosen.student[0], seed=fit_seed, machine=machine)
             seconds = time.perf_counter() - started
             line = {
                 **place,

@@ -48,7 +48,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/one_row.json"))
     options = parser.parse_args()
-    on, rows = Machine(device="cpu", threads=1), texts()
+    machine, rows = Machine(device="cpu", threads=1), texts()
     torch.set_num_threads(1)
     model = build(
         tasks.find("sst2"), load("minilm-mlm"), Architecture(Adapter(width=64), "prompt"), seed=1
@@ -56,7 +56,7 @@ def main() -> None:
     narrow = with_dropout_in(model, "last")
     jobs: dict[str, Callable[[], object]] = {
         "plain pass": lambda: model.probabilities(rows),
-        "passes": lambda: list(annotate(narrow, rows, options.passes, seed=1, on=on)),
+        "passes": lambda: list(annotate(narrow, rows, options.passes, seed=1, machine=machine)),
     }
     spent: dict[tuple[str, str], list[float]] = {}
     for repeat in range(options.repeats + 1):

@@ -23,6 +23,7 @@ from selftrain.data.rows import Example, Lesson, Split
 from selftrain.data.task import Task
 from selftrain.method.losses import contrast
 from selftrain.method.scores import Tally, Votes, joined
+from selftrain.method.selection import RoundDraw
 from selftrain.method.spec import Method, Tune
 from selftrain.model import fast, tokens
 from selftrain.model.backbone import Backbone
@@ -30,8 +31,9 @@ from selftrain.model.batches import Batch, Row, collate
 from selftrain.model.classifier import Classifier
 from selftrain.model.heads import Output
 from selftrain.seeds import child
+from selftrain.training.draw import pool_of_round
 from selftrain.training.fit import groups, slope, start_head
-from selftrain.training.loop import drawn, fresh
+from selftrain.training.job import Job, new_model
 from selftrain.training.steps import Step, Table, steps_of
 
 ROWS = 32  # of a batch when nothing is learnt
@@ -63,21 +65,20 @@ def self_train(
     task: Task, split: Split, method: Method, backbone: Backbone, *, seed: int, longest: int | None
 ) -> Classifier:
     """Teacher, votes, lesson, student, and round again; ``longest`` pads every row to that."""
+    job = Job(task, split, method, backbone, seed)
     with torchs_own_dropout(), tokenising_anew():
-        teacher = fresh(task, method.teacher, backbone, child(seed, "teacher"))
+        teacher = new_model(job, method.teacher, child(seed, "teacher"))
         fit(teacher, Lesson(gold=split.labelled), method.teacher, seed, longest)
         for number in range(1, method.rounds + 1):
-            pool = drawn(split, method, number, seed)
+            pool = pool_of_round(job, number)
             votes = annotate(teacher, pool, method.passes, longest)
             lesson = method.select(
                 iter([(pool, votes)]),
                 task.labels,
                 split.labelled,
-                pool=len(pool),
-                number=number,
-                seed=seed,
+                RoundDraw(len(pool), number, seed),
             )
-            student = fresh(task, method.student[0], backbone, child(seed, "student", number))
+            student = new_model(job, method.student[0], child(seed, "student", number))
             fit(student, lesson, method.student[0], seed, longest)
             teacher = student
         return teacher

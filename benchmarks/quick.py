@@ -102,7 +102,7 @@ def student(backbone: Backbone, rows: list[Example], layers: Layers) -> float:
         model = build(TASK, backbone, Architecture(changes), seed=1)
         if model.trunk is not None and model.trunk.memory is not None:
             model.trunk.memory.plan(model.encode(rows), backbone.width, limit=10**9)
-        fit(model, lesson, replace(how, tuning=changes), seed=1, on=ON)
+        fit(model, lesson, replace(how, tuning=changes), seed=1, machine=ON)
 
     adapter = Adapter(width=64, layers=layers)
     return times(lambda: trained(Full()), lambda: trained(adapter), repeat=2)
@@ -113,7 +113,7 @@ def passes(backbone: Backbone, rows: list[Example]) -> float:
     narrow = with_dropout_in(teacher, "last")
 
     def votes(model: Classifier) -> None:
-        list(annotate(model, rows[:48], 20, seed=1, on=ON))
+        list(annotate(model, rows[:48], 20, seed=1, machine=ON))
 
     return times(lambda: votes(teacher), lambda: votes(narrow), repeat=1)
 
@@ -126,7 +126,7 @@ def one_position(_backbone: Backbone, rows: list[Example]) -> float:
 
     def votes(position: str) -> None:
         with last_layer_of(position, narrow):
-            list(annotate(narrow, rows[:32], 20, seed=1, on=ON))
+            list(annotate(narrow, rows[:32], 20, seed=1, machine=ON))
 
     return times(lambda: votes("all"), lambda: votes("one"))
 

@@ -32,7 +32,8 @@ from selftrain.model.backbone import load
 from selftrain.model.build import build
 from selftrain.model.classifier import Classifier
 from selftrain.model.pel import Adapter
-from selftrain.training.loop import drawn
+from selftrain.training.draw import pool_of_round
+from selftrain.training.job import Job
 from selftrain.training.machine import Machine
 
 KEY = ("task", "seed", "test", "threads")
@@ -85,7 +86,7 @@ def fitted(
     known = vectors(model, [row.example for row in split.labelled])
     alone = LogisticRegression(max_iter=1000).fit(known, labels)
     first = time.perf_counter() - started
-    pool = vectors(model, drawn(split, LAPTOP, 1, seed))
+    pool = vectors(model, pool_of_round(Job(task, split, LAPTOP, model.backbone, seed), 1))
     codes = np.searchsorted(alone.classes_, labels)
     both = SelfTrainingClassifier(LogisticRegression(max_iter=1000)).fit(
         np.concatenate([known, pool]), np.concatenate([codes, np.full(len(pool), -1)])

@@ -51,8 +51,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/student_round.jsonl"))
     options = parser.parse_args()
-    on = Machine(threads=options.threads)
-    on.accelerator()
+    machine = Machine(threads=options.threads)
+    machine.accelerator()
     systems: dict[str, AnyTuning] = {
         FULL: Full(),
         "adapter, all layers": Adapter(width=64),
@@ -70,9 +70,9 @@ def main() -> None:
             continue
         task = tasks.find(name)
         lesson = lesson_of(Taskset.read(options.data, task))
-        warm(task, lesson.gold, load("minilm"), on)
+        warm(task, lesson.gold, load("minilm"), machine)
         for turn, system in turns:
-            trunk, whole = trained(task, lesson, systems[system], on)
+            trunk, whole = trained(task, lesson, systems[system], machine)
             line = {"task": name, "system": system, "turn": turn, "seconds": whole, "trunk": trunk}
             lines.append(options.out, line)
     show(options.out)
@@ -86,7 +86,9 @@ def lesson_of(cut: Taskset) -> Lesson:
     return Lesson(gold=gold, easy=tuple(rest[:EASY]), hard=tuple(rest[EASY:]))
 
 
-def trained(task: Task, lesson: Lesson, changes: AnyTuning, on: Machine) -> tuple[float, float]:
+def trained(
+    task: Task, lesson: Lesson, changes: AnyTuning, machine: Machine
+) -> tuple[float, float]:
     """Seconds of the trunk's pass, and of the training with it."""
     backbone = load("minilm")  # of its own: nothing is remembered from another system
     model = build(task, backbone, Architecture(changes), seed=1)
@@ -98,7 +100,7 @@ def trained(task: Task, lesson: Lesson, changes: AnyTuning, on: Machine) -> tupl
     how = replace(LAPTOP.student[0], steps=None, epochs=EPOCHS, tuning=changes, learning_rate=rate)
     started = time.perf_counter()
     trunk = remembered(model, lesson)
-    fit(model, lesson, how, seed=1, on=on)
+    fit(model, lesson, how, seed=1, machine=machine)
     return round(trunk, 2), round(time.perf_counter() - started, 2)
 
 

@@ -37,10 +37,10 @@ from selftrain.experiments.tasksets import Taskset
 from selftrain.method.recipes import LAPTOP
 from selftrain.method.spec import Tune
 from selftrain.model.backbone import load
+from selftrain.model.build import build
 from selftrain.model.embedded import minilm_folder
 from selftrain.training.evaluate import evaluate
 from selftrain.training.fit import fit
-from selftrain.training.loop import fresh
 from selftrain.training.machine import Machine
 
 HOW = replace(LAPTOP.teacher, head_start="random")
@@ -57,8 +57,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/trainer.jsonl"))
     options = parser.parse_args()
-    on = Machine(threads=options.threads)
-    on.accelerator()
+    machine = Machine(threads=options.threads)
+    machine.accelerator()
     done = lines.measured(options.out, *KEY)
     for name in options.task:
         turns = [t for t in range(options.repeat) if (name, t, lines.threads()) not in done]
@@ -68,11 +68,11 @@ def main() -> None:
         cut = Taskset.read(options.data, task)
         gold = cut.split(SHOTS, 12).labelled
         for system in SYSTEMS.values():  # both warm
-            system(task, gold, (), replace(HOW, steps=2), seed=0, on=on)
+            system(task, gold, (), replace(HOW, steps=2), seed=0, machine=machine)
         for turn in turns:
             held = cut.design if turn == options.repeat - 1 else ()
             found = {
-                system: SYSTEMS[system](task, gold, held, HOW, seed=turn, on=on)
+                system: SYSTEMS[system](task, gold, held, HOW, seed=turn, machine=machine)
                 for system in (reversed(SYSTEMS) if turn % 2 else SYSTEMS)
             }
             line = {
@@ -87,19 +87,19 @@ def main() -> None:
 
 
 def ours(
-    task: Task, gold: Rows, held: Rows, how: Tune, *, seed: int, on: Machine
+    task: Task, gold: Rows, held: Rows, how: Tune, *, seed: int, machine: Machine
 ) -> tuple[float, float | None]:
     """Seconds of training, and accuracy afterwards where there are rows to score."""
     backbone = load("minilm")  # of its own: one that has read the rows need not tokenise them
-    model = fresh(task, how, backbone, seed=seed)
+    model = build(task, backbone, how.architecture, seed=seed)
     started = time.perf_counter()
-    fit(model, Lesson(gold=tuple(gold)), how, seed=seed, on=on)
+    fit(model, Lesson(gold=tuple(gold)), how, seed=seed, machine=machine)
     spent = time.perf_counter() - started
     return spent, evaluate(model, held)["accuracy"] if held else None
 
 
 def theirs(
-    task: Task, gold: Rows, held: Rows, how: Tune, *, seed: int, on: Machine
+    task: Task, gold: Rows, held: Rows, how: Tune, *, seed: int, machine: Machine
 ) -> tuple[float, float | None]:
     """The same of the Trainer."""
     folder = minilm_folder()
@@ -124,7 +124,7 @@ def theirs(
             max_grad_norm=how.max_grad_norm,
             adam_beta2=0.98,
             seed=seed,
-            use_cpu=on.accelerator().device.type == "cpu",
+            use_cpu=machine.accelerator().device.type == "cpu",
             save_strategy="no",
             logging_strategy="no",
             report_to=[],

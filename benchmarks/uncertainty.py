@@ -25,19 +25,20 @@ from statistics import fmean
 import lines
 import torch
 from cuts import SEEDS, SHOTS
-from start import student_of, taught
+from start import student_of, teacher_of
 
 from selftrain.data import task as tasks
 from selftrain.data.rows import Example, Lesson
 from selftrain.experiments.stats import spread
 from selftrain.experiments.tasksets import Taskset
 from selftrain.method.scores import Votes, certainty, confidence, joined, pseudo_label
-from selftrain.method.selection import AnyScore
+from selftrain.method.selection import AnyScore, RoundDraw
 from selftrain.model.build import with_dropout_in
 from selftrain.model.classifier import Classifier
 from selftrain.seeds import child
 from selftrain.training.annotate import annotate
-from selftrain.training.loop import drawn
+from selftrain.training.draw import pool_of_round
+from selftrain.training.job import Job
 from selftrain.training.machine import Machine
 from selftrain.training.metrics import error_detection_area
 
@@ -62,8 +63,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/uncertainty.jsonl"))
     options = parser.parse_args()
-    on = Machine(threads=options.threads)
-    on.accelerator()
+    machine = Machine(threads=options.threads)
+    machine.accelerator()
     method, backbone = student_of(options.student)
     method = replace(method, pool=options.pool)
     done = lines.measured(options.out, *KEY)
@@ -82,13 +83,14 @@ def main() -> None:
             if not choices:
                 continue
             split = cut.split(SHOTS, seed)
-            teacher = taught(task, split, method, backbone=backbone, seed=seed, on=on)
-            pool = drawn(split, method, 1, seed)
+            job = Job(task, split, method, backbone, seed)
+            teacher = teacher_of(job, machine)
+            pool = pool_of_round(job, 1)
             teacher.probabilities(pool)  # warm: texts are tokenised once
             for passes, layers in choices:
-                cost, chunks = asked(teacher, pool, passes, layers, seed=seed, on=on)
+                cost, chunks = asked(teacher, pool, passes, layers, seed=seed, machine=machine)
                 lesson = method.select(
-                    iter(chunks), task.labels, split.labelled, pool=len(pool), number=1, seed=seed
+                    iter(chunks), task.labels, split.labelled, RoundDraw(len(pool), 1, seed)
                 )
                 line = {
                     **place,
@@ -109,14 +111,14 @@ def asked(
     layers: str,
     *,
     seed: int,
-    on: Machine,
+    machine: Machine,
 ) -> tuple[float, list[Chunk]]:
     """The votes, and what they cost in plain passes, of which one is timed just before."""
     model = with_dropout_in(teacher, LAYERS[layers])
     started = time.perf_counter()
     teacher.probabilities(pool)
     between = time.perf_counter()
-    chunks = list(annotate(model, pool, passes, seed=child(seed, "votes", 1), on=on))
+    chunks = list(annotate(model, pool, passes, seed=child(seed, "votes", 1), machine=machine))
     return (time.perf_counter() - between) / (between - started), chunks
 
 
@@ -129,12 +131,12 @@ def trust(
     rows = [example for examples, _ in chunks for example in examples]
     gold = torch.tensor([labels.index(truth[row.uid]) for row in rows])
     right = label == gold  # [N]
-    sure, settled = confidence(votes, label), certainty(votes)
+    row_confidence, row_certainty = confidence(votes, label), certainty(votes)
     return {
         "labels right": float(right.double().mean()),
-        "area of certainty": error_detection_area(settled, right),
-        "area of confidence": error_detection_area(sure, right),
-        "area of score": error_detection_area(score(sure, settled), right),
+        "area of certainty": error_detection_area(row_certainty, right),
+        "area of confidence": error_detection_area(row_confidence, right),
+        "area of score": error_detection_area(score(row_confidence, row_certainty), right),
     }
 
 

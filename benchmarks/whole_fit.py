@@ -36,6 +36,7 @@ from selftrain.method.spec import Method, Tune
 from selftrain.model.backbone import Backbone, load
 from selftrain.model.classifier import Classifier
 from selftrain.training.evaluate import evaluate
+from selftrain.training.job import Job
 from selftrain.training.loop import self_train
 from selftrain.training.machine import Machine
 
@@ -55,14 +56,14 @@ def main() -> None:
     parser.add_argument("--threads", type=int)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/whole_fit.jsonl"))
     options = parser.parse_args()
-    on = Machine(threads=options.threads)
-    on.accelerator()
+    machine = Machine(threads=options.threads)
+    machine.accelerator()
     done = lines.measured(options.out, *KEY)
     for name in options.task:
         task = tasks.find(name)
         cut = Taskset.read(options.data, task)
         split = cut.split(SHOTS, SEED)
-        systems = systems_of(task, split, scaled(options.scale), on)
+        systems = systems_of(task, split, scaled(options.scale), machine)
         turns = [
             (turn, system)
             for turn in range(options.repeat)
@@ -70,7 +71,7 @@ def main() -> None:
             if (name, system, turn, options.scale, lines.threads()) not in done
         ]
         if turns:
-            warm(task, split.labelled, load("minilm"), on)
+            warm(task, split.labelled, load("minilm"), machine)
         for turn, system in turns:
             backbone = load("minilm")  # of its own: nothing is remembered from another system
             started = time.perf_counter()
@@ -105,25 +106,25 @@ def scaled(scale: int) -> Method:
     )
 
 
-def systems_of(task: Task, split: Split, method: Method, on: Machine) -> dict[str, Fit]:
+def systems_of(task: Task, split: Split, method: Method, machine: Machine) -> dict[str, Fit]:
     """Who is timed, by name."""
     first = method.student[0]
     student = replace(first, tuning=replace(first.tuning, layers=3))
     top_3 = replace(method, student=(student,))
     plainly = partial(plain.self_train, task, split, method, seed=SEED)
     return {
-        OURS: partial(ours, task, split, method, on=on),
-        "ours, top 3 layers, trunk remembered": partial(ours, task, split, top_3, on=on),
+        OURS: partial(ours, task, split, method, machine=machine),
+        "ours, top 3 layers, trunk remembered": partial(ours, task, split, top_3, machine=machine),
         "plain, padded to the longest of a batch": partial(plainly, longest=None),
         "plain, padded to 128": partial(plainly, longest=128),
     }
 
 
 def ours(
-    task: Task, split: Split, method: Method, backbone: Backbone, *, on: Machine
+    task: Task, split: Split, method: Method, backbone: Backbone, *, machine: Machine
 ) -> Classifier:
     """The student of the last round; a trunk is planned for and filled by the loop itself."""
-    rounds = list(self_train(task, split, method, backbone=backbone, seed=SEED, on=on))
+    rounds = list(self_train(Job(task, split, method, backbone, SEED), machine=machine))
     assert not any(round_.last for round_ in rounds), f"broke off: {rounds[-1].why}"
     return rounds[-1].model
 

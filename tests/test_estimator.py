@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -20,9 +18,8 @@ from sklearn.utils import get_tags
 
 from command import sentences
 from selftrain import SelfTrainingClassifier
-from selftrain.errors import ConfigError, DataError, RunError, SelftrainError
+from selftrain.errors import ConfigError, DataError
 from selftrain.estimator import examples_of
-from selftrain.runs.read import read_manifest
 
 TEXTS, LABELS = map(list, zip(*sentences(8), strict=True))
 POOL = [text for text, _ in sentences(30, first=100)]
@@ -48,7 +45,7 @@ def fitted(make: Make) -> SelfTrainingClassifier:
     return make().fit(TEXTS, LABELS, unlabelled=POOL)
 
 
-# ── conventions ──────────────────────────────────────────────────────────────────────────────
+# ── conventions ──────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_clone_has_the_same_parameters_and_nothing_learnt(
@@ -139,7 +136,7 @@ def test_its_tags_say_that_it_reads_strings(make: Make) -> None:
     assert tags.input_tags.string
 
 
-# ── labels ───────────────────────────────────────────────────────────────────────────────────
+# ── labels ───────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("none", [None, float("nan"), np.float32("nan"), pd.NA, pd.NaT])
@@ -200,7 +197,7 @@ def test_labels_that_cannot_be_told_apart_are_an_error(
         make().fit(TEXTS, labels, unlabelled=POOL)
 
 
-# ── texts ────────────────────────────────────────────────────────────────────────────────────
+# ── texts ────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -279,139 +276,6 @@ def test_verbose_says_a_line_a_round_on_stderr(
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.startswith("teacher")
-
-
-# ── save and load ────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_saved_model_answers_the_same_after_reload(
-    fitted: SelfTrainingClassifier, tmp_path: Path
-) -> None:
-    fitted.save(tmp_path / "deep" / "model")
-    loaded = SelfTrainingClassifier.load(str(tmp_path / "deep" / "model"), backbone=fitted.backbone)
-    assert np.array_equal(loaded.predict_proba(NEW), fitted.predict_proba(NEW))
-    assert list(loaded.predict(NEW)) == list(fitted.predict(NEW))
-    assert loaded.get_params() == fitted.get_params()
-
-
-def test_a_folder_that_holds_something_is_not_written_over(
-    fitted: SelfTrainingClassifier, tmp_path: Path
-) -> None:
-    (tmp_path / "thesis.txt").write_text("mine")
-    with pytest.raises(RunError, match="is not empty"):
-        fitted.save(tmp_path)
-    with pytest.raises(RunError, match="cannot write"):
-        fitted.save(tmp_path / "thesis.txt")
-    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
-
-
-def test_the_working_folder_is_not_replaced_under_who_works_in_it(
-    fitted: SelfTrainingClassifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(RunError, match="is the working folder") as caught:
-        fitted.save(".")
-    assert caught.value.hint
-    fitted.save("model/../other")
-    assert [path.name for path in tmp_path.iterdir()] == ["other"]
-
-
-def test_saving_leaves_what_else_is_in_the_folder_as_it_was(
-    fitted: SelfTrainingClassifier, tmp_path: Path
-) -> None:
-    (tmp_path / "model.tmp").mkdir()
-    (tmp_path / "model.tmp" / "thesis.txt").write_text("mine")
-    fitted.save(tmp_path / "model")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "model.tmp"]
-    assert (tmp_path / "model.tmp" / "thesis.txt").read_text() == "mine"
-
-
-def test_a_run_of_the_command_line_can_be_loaded(
-    tmp_path: Path, tiny_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from command import selftrain, write_files
-
-    write_files(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    line = (
-        f"fit labelled.csv -u pool.csv -o run --config quick.toml --backbone {tiny_folder('bert')}"
-    )
-    assert selftrain(line).code == 0
-    model = SelfTrainingClassifier.load("run", backbone=str(tiny_folder("bert")))
-    assert list(model.classes_) == read_manifest("run").task["labels"]
-    assert len(model.predict(NEW)) == 6
-
-
-@pytest.mark.parametrize(
-    ("facts", "problem"),
-    [
-        ("spoilt", "cannot be read"),
-        ("[]", "cannot be read"),
-        ({"params": {"sed": 1}, "classes": ["bad", "good"]}, "unknown parameters"),
-        ({"params": {}, "classes": ["bad", "worse"]}, "not those of the model"),
-        ({"params": {}}, "cannot be read"),
-        (" " * 1_000_001, "1,000,001 bytes; expected at most 1,000,000"),
-        ("[" * 100_000, "cannot be read: maximum recursion"),
-    ],
-)
-def test_facts_from_a_stranger_are_not_trusted(
-    fitted: SelfTrainingClassifier, tmp_path: Path, facts: Any, problem: str
-) -> None:
-    fitted.save(tmp_path / "model")
-    text = facts if isinstance(facts, str) else json.dumps(facts)
-    (tmp_path / "model" / "estimator.json").write_text(text, encoding="utf-8")
-    with pytest.raises(SelftrainError, match=problem):
-        SelfTrainingClassifier.load(tmp_path / "model", backbone=fitted.backbone)
-
-
-@pytest.mark.timeout(20)
-@pytest.mark.parametrize("linked", [True, False])
-def test_facts_that_never_end_are_not_read(
-    fitted: SelfTrainingClassifier, tmp_path: Path, linked: bool
-) -> None:
-    fitted.save(tmp_path / "model")
-    path = tmp_path / "model" / "estimator.json"
-    path.unlink()
-    os.mkfifo(tmp_path / "pipe" if linked else path)
-    if linked:
-        path.symlink_to(tmp_path / "pipe")
-    with pytest.raises(RunError, match="is not a plain file"):
-        SelfTrainingClassifier.load(tmp_path / "model", backbone=fitted.backbone)
-
-
-def test_facts_behind_a_link_are_read_beside_a_model_and_not_in_a_run(
-    fitted: SelfTrainingClassifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A hub's cache is made of links; a run folder holds none."""
-    fitted.save(tmp_path / "model")
-    path = tmp_path / "model" / "estimator.json"
-    path.rename(tmp_path / "blob")
-    path.symlink_to(tmp_path / "blob")
-    loaded = SelfTrainingClassifier.load(tmp_path / "model", backbone=fitted.backbone)
-    assert loaded.rounds == fitted.rounds
-    (tmp_path / "model" / "manifest.json").touch()
-    monkeypatch.setattr("selftrain.runs.read.load", lambda *_, **__: fitted.model_)
-    with pytest.raises(RunError, match="is not a plain file"):
-        SelfTrainingClassifier.load(tmp_path / "model", backbone=fitted.backbone)
-
-
-@pytest.mark.parametrize(("named", "kept"), [("minilm", True), ("evil/hub", False), ([1], False)])
-def test_a_backbone_a_stranger_names_is_not_what_the_next_fit_takes(
-    fitted: SelfTrainingClassifier, tmp_path: Path, named: Any, kept: bool
-) -> None:
-    fitted.save(tmp_path / "model")
-    facts = {"params": {"backbone": named}, "classes": ["bad", "good"]}
-    (tmp_path / "model" / "estimator.json").write_text(json.dumps(facts), encoding="utf-8")
-    loaded = SelfTrainingClassifier.load(tmp_path / "model", backbone=fitted.backbone)
-    assert loaded.backbone == (named if kept else fitted.backbone)
-
-
-def test_a_model_without_facts_has_string_labels(
-    fitted: SelfTrainingClassifier, tmp_path: Path
-) -> None:
-    fitted.model_.save(tmp_path / "model")
-    loaded = SelfTrainingClassifier.load(tmp_path / "model", backbone=fitted.backbone)
-    assert list(loaded.predict(NEW)) == list(fitted.predict(NEW))
 
 
 def test_half_a_character_is_no_text() -> None:

@@ -46,12 +46,12 @@ LARGEST_FACTS = 1_000_000  # bytes
 class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A text classifier from a few labels and many unlabelled texts.
 
-    Texts are strings, or pairs of strings. Unlabelled texts come as ``unlabelled=``, or in ``X``
-    with a label of None or NaN. Labels may be of any kind that can be sorted, and come back as
-    they were given. Parameters are those of ``selftrain fit``; ``changes`` is its method table.
+    Texts are strings, or pairs of strings. Unlabelled texts are ``unlabelled=``, or texts in ``X``
+    with a label of None or NaN. Labels may be of any type that can be sorted; predictions have the
+    same type. Parameters are those of ``selftrain fit``; ``changes`` is its method table.
 
     After ``fit``: ``classes_``, ``model_``, ``rounds_`` (what each round gave), and ``notes_``
-    (what was put right, counted; said as warnings too).
+    (counts of dropped or changed rows; also given as warnings).
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -101,7 +101,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         y: Iterable[Any],
         unlabelled: Texts = (),
     ) -> SelfTrainingClassifier:
-        """Learn from labelled texts, and from those labelled None or given as unlabelled."""
+        """Train on labelled texts, and on unlabelled ones: ``unlabelled``, or with label None."""
         from selftrain.method.changes import backbone_for
         from selftrain.model.backbone import load
         from selftrain.runs.lines import line_of
@@ -168,13 +168,13 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         with refusals(place, "write"):
             if place.exists() and any(place.iterdir()):
                 raise RunError(f"{place} is not empty", "choose a new folder")
-            if place == Path.cwd():  # it would be replaced, and who works in it left in none
+            if place == Path.cwd():  # replacing it would leave the process in a removed folder
                 raise RunError(f"{place} is the working folder", "choose a new folder in it")
             place.parent.mkdir(parents=True, exist_ok=True)
         facts = {"params": self.get_params(), "classes": self.classes_.tolist()}
-        with replacing(place) as here:
-            self.model_.save(here)
-            (here / FACTS).write_text(json.dumps(facts, indent=2, default=str) + "\n", "utf-8")
+        with replacing(place) as target:
+            self.model_.save(target)
+            (target / FACTS).write_text(json.dumps(facts, indent=2, default=str) + "\n", "utf-8")
 
     @classmethod
     def load(cls, folder: str | Path, *, backbone: str | None = None) -> SelfTrainingClassifier:
@@ -190,7 +190,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         is_run = (place / MANIFEST).exists()
         model = runs.load(place, backbone=backbone) if is_run else load_model(place, backbone)
         facts = place / FACTS
-        if not is_run:  # a model may lie in a hub's cache, which is made of links
+        if not is_run:  # a model may be in a hub's cache, which is made of links
             facts = Path(os.path.realpath(facts))
         params, classes = read_facts(facts, model.labels)
         if params.get("backbone") not in EMBEDDED:  # the next fit would follow it
@@ -227,7 +227,7 @@ def lines_on_stderr(wanted: bool) -> Iterator[None]:
 def split_of(
     examples: Sequence[Example], labels: Sequence[Any], more: Sequence[Example], notes: Notes
 ) -> Split:
-    """What a run may see: rows with a label, and the pool of those without."""
+    """The split of a run: labelled rows, and the pool of rows without a label."""
     if len(examples) != len(labels):
         raise DataError(
             f"{len(examples)} texts have {len(labels)} labels; expected one for each",
@@ -260,7 +260,7 @@ def examples_of(texts: Texts) -> list[Example]:
 
 
 def classes_of(labels: Iterable[Any]) -> list[Any]:
-    """The labels seen, sorted, each once, as they were given."""
+    """The distinct labels, sorted, with the type they have."""
     try:
         classes = sorted({label for label in labels if not missing(label)})
     except TypeError as error:
@@ -274,7 +274,7 @@ def classes_of(labels: Iterable[Any]) -> list[Any]:
 
 
 def read_facts(path: Path, labels: Sequence[str]) -> tuple[dict[str, Any], list[Any]]:
-    """Parameters, and labels as they were given; strings where a model was saved without them."""
+    """Parameters and original labels; labels are strings where a model was saved without them."""
     if not os.path.lexists(path):
         return {}, list(labels)
     try:

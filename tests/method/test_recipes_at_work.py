@@ -22,7 +22,7 @@ from selftrain.method.recipes import (
     recipe,
 )
 from selftrain.method.scores import joined
-from selftrain.method.selection import Reliable, Selection, Uniform
+from selftrain.method.selection import Reliable, RoundDraw, Selection, Uniform
 from selftrain.method.spec import Method, digest
 from selftrain.training.job import Job
 from selftrain.training.loop import self_train
@@ -50,7 +50,7 @@ def small(method: Method, **more) -> Method:
 
 def lesson_of(pick: Selection, seen):
     examples = [Example(f"row {i}", f"text {i}") for i in range(len(seen.mean))]
-    return pick([(examples, seen)], ["a", "b", "c"], (), pool=len(examples), number=1, seed=12)
+    return pick([(examples, seen)], ["a", "b", "c"], (), RoundDraw(len(examples), 1, 12))
 
 
 def test_ust_with_equal_variances_is_plain_class_quota_sampling():

@@ -1,283 +1,35 @@
-"""The draw of easy and hard rows: what is taken, how often, and that shards do not matter."""
+"""Which rows become easy and hard, how many of each class, and what the lesson says of them."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import replace
-from itertools import pairwise
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from by_hand import example, random_votes, rows, votes
-from selftrain.data import audit_lines as audit
-from selftrain.data.rows import Labelled, Lesson
+from by_hand import example, random_votes, votes
+from selections import LABELS, LADDER, quick, select, uids
+from selftrain.data.rows import Labelled
 from selftrain.errors import ConfigError
-from selftrain.method.scores import Votes, pseudo_label
+from selftrain.method.scores import pseudo_label
 from selftrain.method.selection import (
     Certain,
     LowVariance,
     Reliable,
+    RoundDraw,
     Selection,
     Uniform,
     proportional,
     quotas,
 )
-from selftrain.seeds import child
 
-quick = settings(max_examples=40, deadline=None, derandomize=True)
-LABELS = ("red", "green", "blue")
 ALL = {"count": None, "shares": (1.0,)}
 
-SELECTIONS = st.builds(
-    Selection,
-    score=st.sampled_from([Reliable(), Reliable(alpha=1.0), Certain(), Certain(True), Uniform()]),
-    count=st.integers(1, 12),
-    per_class=st.sampled_from(["proportional", "equal", "none"]),
-    how=st.sampled_from(["sample", "topk", "power"]),
-    kappa=st.sampled_from([0.5, 4.0]),
-    label=st.sampled_from(["mean", "deterministic", "vote"]),
-    hard=st.sampled_from(["rest", "bottom"]),
-)
 
-
-def select(pick: Selection, seen: Votes, *, number: int = 1, seed: int = 12) -> Lesson:
-    n = len(seen.plain)
-    pool = [example(i) for i in range(n)]
-    return pick([(pool, seen)], LABELS, (), pool=n, number=number, seed=seed)
-
-
-def uids(items: tuple[Labelled, ...]) -> list[str]:
-    return [item.example.uid for item in items]
-
-
-def chunks_of(seen: Votes, order: list[int], cuts: list[int]):
-    """The pool in this order, cut into chunks at these places."""
-    ends = [0, *sorted(cut % (len(order) + 1) for cut in cuts), len(order)]
-    parts = [order[a:b] for a, b in pairwise(ends) if a < b]
-    return [([example(i) for i in part], rows(seen, part)) for part in parts]
-
-
-# ── order and sharding change nothing ────────────────────────────────────────────────────────
-
-
-@quick
-@given(SELECTIONS, st.integers(2, 260), st.randoms(use_true_random=False), st.integers(0, 99))
-def test_shards_merged_in_any_order_equal_the_whole(pick, n, random, seed):
-    """Algorithm 1, lines 7-9: easy, hard and audit alike, whatever the sharding.
-
-    Up to 260 rows with N_r down to 1 fill the reservoir of hard rows many times over.
-    """
-    seen = random_votes(n, 3, passes=3, seed=seed)
-    whole = select(pick, seen, seed=seed)
-    wanted = pick.size(n, 1)
-    noise = child(seed, "select", 1)
-    home = [random.randrange(4) for _ in range(n)]
-    parts = [[i for i in range(n) if home[i] == shard] for shard in range(4)]
-    shards = [
-        pick.keep([([example(i) for i in part], rows(seen, part))], LABELS, wanted, noise)
-        for part in parts
-        if part
-    ]
-    while len(shards) > 1:
-        random.shuffle(shards)
-        shards.append(pick.merge(shards.pop(), shards.pop(), wanted))
-    assert pick.settle(shards[0], LABELS, (), wanted) == whole
-
-
-@quick
-@given(
-    SELECTIONS,
-    st.sampled_from([{}, {"align": True}, {"score": Reliable(scale="rank")}]),
-    st.integers(2, 60),
-    st.lists(st.integers(0, 60), max_size=5),
-    st.randoms(use_true_random=False),
-)
-def test_order_and_chunks_of_the_pool_do_not_matter(pick, change, n, cuts, random):
-    """Algorithm 1, line 9; also where rows are compared with the whole pool."""
-    pick = replace(pick, **change)
-    seen = random_votes(n, 3, passes=3, seed=n)
-    order = random.sample(range(n), n)
-    shuffled = pick(chunks_of(seen, order, cuts), LABELS, (), pool=n, number=1, seed=12)
-    whole = select(pick, seen)
-    assert [(line.uid, line.role, line.label) for line in shuffled.audit] == [
-        (line.uid, line.role, line.label) for line in whole.audit
-    ]
-    assert uids(shuffled.easy) == uids(whole.easy)
-    assert uids(shuffled.hard) == uids(whole.hard)
-
-
-@quick
-@given(SELECTIONS, st.integers(2, 200))
-def test_easy_and_hard_do_not_overlap_and_the_audit_covers_the_pool(pick, n):
-    """Algorithm 1, line 9."""
-    lesson = select(pick, random_votes(n, 3, passes=3, seed=n))
-    roles = {line.uid: line.role for line in lesson.audit}
-    assert [line.uid for line in lesson.audit] == sorted(example(i).uid for i in range(n))
-    assert {uid for uid, role in roles.items() if role == "easy"} == set(uids(lesson.easy))
-    assert {uid for uid, role in roles.items() if role == "hard"} == set(uids(lesson.hard))
-    assert len(lesson.easy) == len(set(uids(lesson.easy))) == min(pick.size(n, 1), n)
-    assert max(Counter(item.label for item in lesson.hard).values(), default=0) <= 4 * pick.count
-
-
-@quick
-@given(SELECTIONS, st.integers(10, 120), st.randoms(use_true_random=False))
-def test_a_long_audit_says_the_same_in_the_order_of_the_pool(pick, n, random):
-    seen = random_votes(n, 3, passes=3, seed=n)
-    order = random.sample(range(n), n)
-    short = select(pick, seen)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(audit, "MAX_LINES_IN_MEMORY", 7)
-        patched.setattr(audit, "CHUNK", 4)
-        long = pick(chunks_of(seen, order, [5]), LABELS, (), pool=n, number=1, seed=12)
-    assert (long.easy, long.hard) == (short.easy, short.hard)
-    assert isinstance(short.audit, tuple)
-    assert not isinstance(long.audit, tuple)
-    assert [line.uid for line in long.audit] == [example(i).uid for i in order]
-    assert sorted(long.audit, key=lambda line: line.uid) == list(short.audit)
-
-
-@quick
-@given(SELECTIONS, st.lists(st.integers(1, 40), min_size=2, max_size=4), st.integers(1, 30))
-def test_shards_with_long_audits_merge_exactly(pick, sizes, held):
-    """Also a short one with a long one, and two short ones that are long together."""
-    n = sum(sizes)
-    seen = random_votes(n, 3, passes=3, seed=n)
-    wanted = pick.size(n, 1)
-    places = iter(range(n))
-    parts = [[next(places) for _ in range(size)] for size in sizes]
-    whole = select(pick, seen)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(audit, "MAX_LINES_IN_MEMORY", held)
-        patched.setattr(audit, "CHUNK", 4)
-        merged, *others = (
-            pick.keep(
-                [([example(i) for i in part], rows(seen, part))],
-                LABELS,
-                wanted,
-                child(12, "select", 1),
-            )
-            for part in parts
-        )
-        for other in others:
-            merged = pick.merge(merged, other, wanted)
-        lesson = pick.settle(merged, LABELS, (), wanted)
-    assert isinstance(lesson.audit, tuple) == (n <= held)
-    assert len(lesson.audit) == n
-    assert replace(lesson, audit=tuple(sorted(lesson.audit, key=lambda line: line.uid))) == whole
-
-
-def test_a_long_audit_takes_room_where_it_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(audit, "MAX_LINES_IN_MEMORY", 7)
-    asked = []
-    make = audit.tempfile.TemporaryFile
-    monkeypatch.setattr(
-        audit.tempfile, "TemporaryFile", lambda **how: asked.append(how["dir"]) or make(**how)
-    )
-    stream = [([example(i) for i in range(10)], LADDER)]
-    Selection(count=2)(stream, LABELS, (), pool=10, number=1, seed=12, folder=tmp_path)
-    assert asked == [tmp_path]
-
-
-def test_the_draw_of_another_round_or_seed_is_another_draw():
-    seen = random_votes(200, 3, passes=3, seed=1)
-    draws = [
-        tuple(uids(select(Selection(count=30), seen, number=number, seed=seed).easy))
-        for number in (1, 2)
-        for seed in (12, 21)
-    ]
-    assert len(set(draws)) == 4
-
-
-# ── how often ────────────────────────────────────────────────────────────────────────────────
-
-WEIGHTS = {"a": 0.1, "b": 0.2, "c": 0.3, "d": 0.4}
-DRAWS = 5000
-# Four standard errors of a share: sqrt(.25 / 5000) = .0071 at most.
-TOLERANCE = 0.029
-
-
-def drawn(pick: Selection, count: int, weights: dict[str, float]) -> dict[str, float]:
-    """How often each row is among the first ``count``, over seeds 0 to 4,999."""
-    times: Counter[str] = Counter()
-    for seed in range(DRAWS):
-        order = sorted(weights, key=lambda uid: pick.key(weights[uid], seed, uid), reverse=True)
-        times.update(order[:count])
-    return {uid: times[uid] / DRAWS for uid in weights}
-
-
-def test_the_first_draw_is_proportional_to_the_weight():
-    """Eq. 5."""
-    assert drawn(Selection(), 1, WEIGHTS) == pytest.approx(WEIGHTS, abs=TOLERANCE)
-
-
-def test_the_second_draw_is_proportional_among_those_left():
-    """Successive sampling: P(i in two) = s_i + Σ_j s_j s_i / (1 - s_j), not 2 s_i.
-
-    For d: .4 + .4 (.1/.9 + .2/.8 + .3/.7) = .4 + .4 · .789683 = .715873, where 2 s would be .8.
-    """
-    expected = {
-        i: s + sum(t * s / (1 - t) for j, t in WEIGHTS.items() if j != i)
-        for i, s in WEIGHTS.items()
-    }
-    assert expected["d"] == pytest.approx(0.715873, abs=1e-6)
-    assert sum(expected.values()) == pytest.approx(2)
-    assert drawn(Selection(), 2, WEIGHTS) == pytest.approx(expected, abs=TOLERANCE)
-
-
-def test_power_draws_by_weight_to_the_kappa():
-    """kappa 2: 1, 4, 9, 16 of 30."""
-    expected = {"a": 1 / 30, "b": 4 / 30, "c": 9 / 30, "d": 16 / 30}
-    pick = Selection(how="power", kappa=2.0)
-    assert drawn(pick, 1, WEIGHTS) == pytest.approx(expected, abs=TOLERANCE)
-
-
-def test_weights_that_are_all_zero_draw_uniformly():
-    """Eq. 5, where Σ s = 0."""
-    nothing = dict.fromkeys(WEIGHTS, 0.0)
-    expected = dict.fromkeys(WEIGHTS, 0.25)
-    assert drawn(Selection(), 1, nothing) == pytest.approx(expected, abs=TOLERANCE)
-
-
-# ── zero weights ─────────────────────────────────────────────────────────────────────────────
-
-# Rows of one class: even ones shake (a gain above zero), odd ones never do (a gain of zero).
-SHAKEN, STILL = [[0.9, 0.1], [0.6, 0.4]], [[0.8, 0.2], [0.8, 0.2]]
-
-
-@quick
-@given(st.integers(1, 10), st.integers(0, 10_000), st.sampled_from(["sample", "topk", "power"]))
-def test_zero_weights_enter_only_when_positive_ones_run_out(wanted, seed, how):
-    """Eq. 5: ten rows, five of weight zero."""
-    stack = [[(SHAKEN, STILL)[i % 2][t] for i in range(10)] for t in range(2)]
-    pick = Selection(
-        score=Certain(invert=True), count=None, shares=(wanted / 10,), how=how, kappa=9
-    )
-    lesson = select(pick, votes(stack), seed=seed)
-    weight = {line.uid: line.weight for line in lesson.audit}
-    positive = [uid for uid in uids(lesson.easy) if weight[uid] > 0]
-    assert sum(w > 0 for w in weight.values()) == 5
-    assert len(lesson.easy) == wanted
-    assert len(positive) == min(wanted, 5)
-
-
-def test_certainty_of_zero_still_allows_a_draw():
-    """Five classes in flat contradiction: every weight of ``Certain`` is 0, so uniform."""
-    seen = votes(torch.eye(5)[:, None].expand(5, 8, 5))
-    pick = Selection(score=Certain(), count=3)
-    pool = [example(i) for i in range(8)]
-    first = set()
-    for seed in range(40):
-        lesson = pick([(pool, seen)], "abcde", (), pool=8, number=1, seed=seed)
-        assert len(lesson.easy) == 3
-        first.add(uids(lesson.easy)[0])
-    assert len(first) > 4
-
-
-# ── quotas ───────────────────────────────────────────────────────────────────────────────────
+# ── quotas ───────────────────────────────────────────────────────────────────────────────────────
 
 
 @quick
@@ -346,10 +98,7 @@ def test_a_pool_of_one_pseudo_class_fills_the_whole_count():
     assert Counter(item.label for item in lesson.easy) == {"red": 4}
 
 
-# ── topk, bottom, shares ─────────────────────────────────────────────────────────────────────
-
-# Ten rows of class 0 with confidence .50, .55, … .95 and one pass, so certainty is 1.
-LADDER = votes([[[0.5 + i / 20, 0.5 - i / 20, 0.0] for i in range(10)]])
+# ── topk, bottom, shares ─────────────────────────────────────────────────────────────────────────
 
 
 def test_topk_takes_the_largest_weights():
@@ -416,7 +165,7 @@ def test_all_of_the_pool_can_be_easy():
     assert lesson.hard == ()
 
 
-# ── what the lesson says ─────────────────────────────────────────────────────────────────────
+# ── what the lesson says ─────────────────────────────────────────────────────────────────────────
 
 
 def test_soft_labels_are_the_means_of_the_passes():
@@ -442,14 +191,14 @@ def test_a_plain_label_is_as_sure_as_its_own_pass_where_there_is_no_mean(passes,
 def test_gold_rows_pass_through_untouched():
     gold = (Labelled(example("gold"), "red"),)
     lesson = Selection(count=2)(
-        [([example(i) for i in range(10)], LADDER)], LABELS, gold, pool=10, number=1, seed=12
+        [([example(i) for i in range(10)], LADDER)], LABELS, gold, RoundDraw(10, 1, 12)
     )
     assert lesson.gold == gold
 
 
 def test_an_empty_stream_gives_an_empty_lesson():
     for pick in (Selection(), Selection(align=True)):
-        lesson = pick([], LABELS, (), pool=0, number=1, seed=12)
+        lesson = pick([], LABELS, (), RoundDraw(0, 1, 12))
         assert (lesson.easy, lesson.hard, lesson.audit) == ((), (), ())
 
 
@@ -496,7 +245,7 @@ def test_certainty_may_be_a_share_of_the_largest_gain():
     assert share.certainty == pytest.approx(0, abs=1e-12)
 
 
-# ── what a row counts ────────────────────────────────────────────────────────────────────────
+# ── what a row counts ────────────────────────────────────────────────────────────────────────────
 
 
 def test_rows_count_by_the_variance_of_their_own_class():

@@ -67,7 +67,7 @@ def test_a_student_that_goes_on_from_its_teacher_is_made_like_it(other):
     """It is a copy of it: what the student says of its own making would count for nothing."""
     going = replace(TEACHER, starts_from="teacher", learning_rate=1e-4)
     assert replace(METHOD, student=(going,)).student[0].learning_rate == 1e-4
-    with pytest.raises(ConfigError, match="expected a student that is made like its teacher"):
+    with pytest.raises(ConfigError, match="expected a student that is built like its teacher"):
         replace(METHOD, student=(replace(going, **other),))
 
 

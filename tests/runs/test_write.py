@@ -179,8 +179,8 @@ def test_another_number_of_rounds_may_be_asked_of_a_run_but_nothing_else_with_it
         Run.start(folder, changed(more, "seed", 8))
     assert runs.read_manifest(folder) == manifest
     with Run.start(folder, changed(more, "threads", 99)) as run:
-        [note] = run.notes  # told, and what it was started with stays as it was
-    assert "goes on with 99" in note
+        [warning] = run.warnings  # and what it was started with stays as it was
+    assert "goes on with 99" in warning
     assert runs.read_manifest(folder) == more
     with Run.start(folder, changed(manifest, "method.rounds", 1), part=True) as run:
         assert len(run.done(backbone)) == 2  # enough for who wants the first rounds
@@ -210,12 +210,12 @@ def test_a_strange_number_of_rounds_is_not_believed(
         *((f"versions.{name}", "1.0") for name in ("python", *PACKAGES)),
     ],
 )
-def test_another_machine_is_noted_and_not_refused(
+def test_another_machine_is_a_warning_and_not_refused(
     folder: Path, manifest: Manifest, place: str, new: object
 ) -> None:
     with Run.start(folder, changed(manifest, place, new)) as run:
-        [note] = run.notes
-    assert f"goes on with {new}: its result may differ in the last bits" in note
+        [warning] = run.warnings
+    assert f"goes on with {new}: its result may differ in the last bits" in warning
 
 
 @pytest.mark.parametrize("place", ["backbone.name", "created"])
@@ -223,7 +223,7 @@ def test_a_backbone_found_elsewhere_is_the_same_by_its_weights(
     folder: Path, manifest: Manifest, place: str
 ) -> None:
     with Run.start(folder, changed(manifest, place, "elsewhere")) as run:
-        assert run.notes == ()
+        assert run.warnings == ()
 
 
 # ── errors while writing ──

@@ -18,7 +18,7 @@ from selftrain.data.rows import Example, Labelled
 from selftrain.data.task import Task
 from selftrain.method.losses import PHCE, CrossEntropy, contrast, phce
 from selftrain.method.scores import certainty, confidence, information_gain, pseudo_label
-from selftrain.method.selection import Reliable, Selection
+from selftrain.method.selection import Reliable, RoundDraw, Selection
 from selftrain.model.architecture import Architecture
 from selftrain.model.build import build
 from selftrain.model.pel import Full
@@ -126,9 +126,9 @@ def test_certainty_never_goes_below_zero_with_five_classes():
 
 def test_certainty_can_be_normalised_by_ln_c():
     """Eq. 4, our option: 1 - B / ln C; .032429 / .693147 = .046785, and ln 2 / ln 2 = 1."""
-    settled = certainty(votes(TWO_ROWS), normalised=True)
-    assert settled.tolist() == pytest.approx([0, 0.953215], abs=1e-6)
-    assert settled[0] < 1e-15, "ln C must be as exact as the gain"
+    normalised = certainty(votes(TWO_ROWS), normalised=True)
+    assert normalised.tolist() == pytest.approx([0, 0.953215], abs=1e-6)
+    assert normalised[0] < 1e-15, "ln C must be as exact as the gain"
 
 
 def test_confidence_is_the_mean_probability_of_the_pseudo_label():
@@ -139,22 +139,22 @@ def test_confidence_is_the_mean_probability_of_the_pseudo_label():
 
 # ── Eq. 5: the sampling weight, and line 9: the draw ─────────────────────────────────────────
 
-SURE, SETTLED = torch.tensor([0.9, 0.6]), torch.tensor([0.95, 1.0])
+CONFIDENCE, CERTAINTY = torch.tensor([0.9, 0.6]), torch.tensor([0.95, 1.0])
 
 
 def test_weight_mixes_confidence_and_certainty():
     """Eq. 5: .4·.9 + .6·.95 = .36 + .57 = .93;  .4·.6 + .6·1 = .24 + .6 = .84."""
-    assert Reliable(alpha=0.4)(SURE, SETTLED).tolist() == pytest.approx([0.93, 0.84])
+    assert Reliable(alpha=0.4)(CONFIDENCE, CERTAINTY).tolist() == pytest.approx([0.93, 0.84])
 
 
 def test_alpha_one_ignores_certainty():
     """Eq. 5."""
-    assert Reliable(alpha=1)(SURE, SETTLED).tolist() == SURE.tolist()
+    assert Reliable(alpha=1)(CONFIDENCE, CERTAINTY).tolist() == CONFIDENCE.tolist()
 
 
 def test_alpha_zero_ignores_confidence():
     """Eq. 5."""
-    assert Reliable(alpha=0)(SURE, SETTLED).tolist() == SETTLED.tolist()
+    assert Reliable(alpha=0)(CONFIDENCE, CERTAINTY).tolist() == CERTAINTY.tolist()
 
 
 def test_normalising_the_weights_would_change_no_draw():
@@ -192,7 +192,7 @@ def test_the_lesson_carries_the_teachers_labels():
 def lesson_of(pick: Selection, pool: Sequence[Example], seed: int):
     stream = [(list(pool), random_votes(len(pool), 2, passes=4, seed=3))]
     gold = (Labelled(example("gold"), "yes"),)
-    return pick(stream, ("no", "yes"), gold, pool=len(pool), number=1, seed=seed)
+    return pick(stream, ("no", "yes"), gold, RoundDraw(len(pool), 1, seed))
 
 
 def test_the_papers_weights_are_nearly_flat():
@@ -322,10 +322,10 @@ def test_aligned_labels_use_every_class():
     """
     pick = Selection(count=None, shares=(1.0,), align=True)
     stream = [([example(0), example(1)], votes([[[0.9, 0.1], [0.6, 0.4]]]))]
-    lesson = pick(stream, ("no", "yes"), (), pool=2, number=1, seed=12)
+    lesson = pick(stream, ("no", "yes"), (), RoundDraw(2, 1, 12))
     assert {item.example.uid: item.label for item in lesson.easy} == {
         "uid-0": "no",
         "uid-1": "yes",
     }
-    plain = replace(pick, align=False)(stream, ("no", "yes"), (), pool=2, number=1, seed=12)
+    plain = replace(pick, align=False)(stream, ("no", "yes"), (), RoundDraw(2, 1, 12))
     assert {item.label for item in plain.easy} == {"no"}

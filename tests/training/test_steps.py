@@ -17,7 +17,7 @@ from selftrain.model.architecture import Architecture
 from selftrain.model.batches import collate
 from selftrain.model.build import build
 from selftrain.model.pel import Adapter
-from selftrain.training.steps import Table, late
+from selftrain.training.steps import Table, final_mean
 
 quick = settings(max_examples=60, deadline=None, derandomize=True)
 CLASSES = st.lists(st.integers(0, 2), max_size=9)
@@ -207,6 +207,6 @@ def test_a_lesson_without_neighbours_gives_the_steps_it_always_gave():
     assert steps(of, plain, 5) == steps(of, smooth, 5)
 
 
-def test_late_losses_are_means_over_the_last_tenth():
-    assert late([float(i) for i in range(40)]) == 37.5
-    assert late([3.0]) == 3.0
+def test_final_losses_are_means_over_the_last_tenth():
+    assert final_mean([float(i) for i in range(40)]) == 37.5
+    assert final_mean([3.0]) == 3.0

@@ -52,7 +52,7 @@ class Shared:
     def of(cls, folder: Path, job: Job) -> Shared:
         """The teacher and votes of a job: named by a hash of all that decides them."""
         method = job.method
-        teacher = Manifest.of(replace(job, method=teacher_alone(method))).asked()
+        teacher = Manifest.of(replace(job, method=teacher_alone(method))).configuration()
         votes = {
             "teacher": teacher,
             "pool": method.pool,

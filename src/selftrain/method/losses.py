@@ -1,4 +1,4 @@
-"""What a student is asked to make small: cross entropy, soft labels, PHCE, easy-hard contrast.
+"""The losses of a student: cross entropy, soft labels, PHCE, easy-hard contrast, smoothness.
 
 Every loss returns one value for each row; ``fit`` weighs and averages. Losses are frozen
 dataclasses that can be called, so a method can hold them as data.
@@ -23,6 +23,7 @@ class CrossEntropy:
     """-log p of the label (Eq. 8; the paper prints it without the minus)."""
 
     kind: Literal["cross-entropy"] = "cross-entropy"
+    """Names this loss."""
 
     def __call__(self, logits: Tensor, labels: Tensor, _soft: Tensor) -> Tensor:
         """The loss of each row, [B]."""
@@ -31,9 +32,10 @@ class CrossEntropy:
 
 @dataclass(frozen=True, slots=True)
 class Soft:
-    """Cross entropy against the teacher's whole distribution instead of its best class."""
+    """Cross entropy against all of the teacher's probabilities instead of its best class."""
 
     kind: Literal["soft"] = "soft"
+    """Names this loss."""
 
     def __call__(self, logits: Tensor, _labels: Tensor, soft: Tensor) -> Tensor:
         """The loss of each row, [B]."""
@@ -42,7 +44,7 @@ class Soft:
 
 @dataclass(frozen=True, slots=True)
 class PHCE:
-    """Partially Huberised cross entropy (Eq. 9, 14): a wrong label can pull only so hard.
+    """Partially Huberised cross entropy (Eq. 9, 14): the pull of a wrong label is limited.
 
     Where the label's probability p is at most 1/tau the loss is a straight line,
     ``-tau p + log tau + 1``, and elsewhere it is ``-log p``; value and slope meet at 1/tau.
@@ -50,7 +52,9 @@ class PHCE:
     """
 
     tau: float = 10.0
+    """The steepest slope, above 1. A smaller tau lets a wrong label pull less."""
     kind: Literal["phce"] = "phce"
+    """Names this loss."""
 
     def __post_init__(self) -> None:
         require(self.tau > 1, "tau", self.tau, "a number above 1", "tau = 10 is the paper's")
@@ -84,10 +88,11 @@ class EasyHard:
     """
 
     weight: float = 0.1
-    """lambda of Eq. 11."""
+    """lambda of Eq. 11: how much the contrast counts beside the loss."""
     negatives: int = 4
     """N_n: hard rows of each class present in a batch."""
     temperature: float = 0.1
+    """Divides every cosine; smaller is sharper."""
 
     def __post_init__(self) -> None:
         require(self.weight >= 0, "lambda (contrast weight)", self.weight, "0 or more")
@@ -108,7 +113,7 @@ def contrast(anchors: Tensor, positives: Tensor, negatives: Tensor, temperature:
 
 @dataclass(frozen=True, slots=True)
 class Smooth:
-    """Neighbours answer alike (CEST, a reconstruction: its graph formula is not public).
+    """Neighbours get close features (CEST, a reconstruction: its graph formula was not at hand).
 
     Over the pairs of a batch with distance d between their vectors of length 1:
 
@@ -116,10 +121,11 @@ class Smooth:
     """
 
     weight: float = 0.1
-    """lambda: what one unit of it counts beside the loss."""
+    """lambda: how much it counts beside the loss."""
     neighbours: int = 2
     """k: nearest easy rows of each easy row, by the teacher's vectors."""
     margin: float = 1.0
+    """Rows that are no neighbours are pushed apart up to this distance."""
 
     def __post_init__(self) -> None:
         require(self.weight >= 0, "lambda (smooth weight)", self.weight, "0 or more")
@@ -132,6 +138,7 @@ def smoothness(features: Tensor, tied: Tensor, margin: float) -> Tensor:
     unit = F.normalize(features, dim=1)
     one, other = torch.triu_indices(len(unit), len(unit), offset=1, device=unit.device)
     # The root of zero has no slope: two equal rows get a distance of a millionth instead.
-    apart = ((unit[one] - unit[other]).square().sum(1) + 1e-12).sqrt()
-    pairs = torch.where(tied[one, other], apart.square(), (margin - apart).clamp(min=0).square())
+    distance = ((unit[one] - unit[other]).square().sum(1) + 1e-12).sqrt()
+    gap = (margin - distance).clamp(min=0)
+    pairs = torch.where(tied[one, other], distance.square(), gap.square())
     return pairs.mean()

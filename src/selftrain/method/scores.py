@@ -1,8 +1,7 @@
-"""How far a teacher's answer can be trusted: votes of T dropout passes, and what they say.
+"""How far a teacher's answer can be trusted: votes of T dropout passes, and scores from them.
 
-Sums, not stacks: a ``Tally`` adds one pass at a time, so nothing of shape T x N x C is ever
-held. Everything here is a pure function on tensors in float64; E[p²]-E[p]² in float32 would
-be noise.
+Sums, not stacks: a ``Tally`` adds one pass at a time, so nothing of shape T x N x C is in memory.
+Everything here is a pure function on tensors in float64; E[p²]-E[p]² in float32 would be noise.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from torch import Tensor
 
 @dataclass(frozen=True, slots=True)
 class Votes:
-    """What T dropout passes and one plain pass said of N examples."""
+    """The answers of T dropout passes and one plain pass on N examples, summed up."""
 
     plain: Tensor  # [N, C] probabilities with dropout off
     mean: Tensor  # [N, C] mean probability over the passes
@@ -30,16 +29,16 @@ class Votes:
 def joined(parts: Sequence[Votes], order: Tensor | None = None) -> Votes:
     """Several chunks of votes as one, then in the given order of rows."""
 
-    def whole(tensors: Iterable[Tensor]) -> Tensor:
-        together = torch.cat(list(tensors))
-        return together if order is None else together[order]
+    def concatenated(tensors: Iterable[Tensor]) -> Tensor:
+        rows = torch.cat(list(tensors))
+        return rows if order is None else rows[order]
 
     return Votes(
-        whole(part.plain for part in parts),
-        whole(part.mean for part in parts),
-        whole(part.wins for part in parts),
-        whole(part.variance for part in parts),
-        whole(part.entropy for part in parts),
+        concatenated(part.plain for part in parts),
+        concatenated(part.mean for part in parts),
+        concatenated(part.wins for part in parts),
+        concatenated(part.variance for part in parts),
+        concatenated(part.entropy for part in parts),
         parts[0].passes,
     )
 
@@ -75,7 +74,7 @@ class Tally:
         self.entropy = self.entropy + (entropy(p) - self.entropy) / self.passes
 
     def votes(self) -> Votes:
-        """What was counted so far."""
+        """The votes of the passes so far."""
         variance = self.squares / max(self.passes, 1)
         return Votes(self.plain, self.mean, self.wins, variance, self.entropy, self.passes)
 
@@ -91,7 +90,7 @@ def information_gain(votes: Votes) -> Tensor:
 
 
 def certainty(votes: Votes, *, normalised: bool = False) -> Tensor:
-    """How settled the teacher is on each example: 1 minus the information gain (Eq. 4).
+    """How far the passes agree on each example: 1 minus the information gain (Eq. 4).
 
     The gain reaches ln C, so with three classes or more the difference can fall below zero;
     it is clamped, because a sampling weight cannot be negative. ``normalised`` divides the
@@ -103,13 +102,13 @@ def certainty(votes: Votes, *, normalised: bool = False) -> Tensor:
     return (1 - gain).clamp(min=0, max=1)
 
 
-def pseudo_label(votes: Votes, how: str = "mean") -> Tensor:
-    """The class each example is taken for (Eq. 1), as indices [N].
+def pseudo_label(votes: Votes, source: str = "mean") -> Tensor:
+    """The class that the teacher gives each example (Eq. 1), as indices [N].
 
     ``deterministic`` is the paper's: the plain pass. ``mean`` (ours, the default) is the
     predictive mean over the passes (Eq. 12, 13); ``vote`` the class that won most passes.
     """
-    return {"deterministic": votes.plain, "mean": votes.mean, "vote": votes.wins}[how].argmax(1)
+    return {"deterministic": votes.plain, "mean": votes.mean, "vote": votes.wins}[source].argmax(1)
 
 
 def confidence(votes: Votes, labels: Tensor) -> Tensor:
@@ -120,8 +119,8 @@ def confidence(votes: Votes, labels: Tensor) -> Tensor:
 def aligned(p: Tensor, prior: Tensor) -> Tensor:
     """Probabilities [N, C] divided by how often the pool gives each class (distribution alignment).
 
-    ``prior`` [C] is the pool's own mean probability. Where classes are balanced by design, a
-    teacher that leans to one word or one class is brought back to using all of them.
+    ``prior`` [C] is the pool's mean probability. Where classes are balanced by design, this brings
+    a teacher that prefers one word or one class back to all of them.
     """
     lifted = p / prior.clamp(min=1e-12)
     return lifted / lifted.sum(1, keepdim=True).clamp(min=1e-300)

@@ -1,9 +1,9 @@
 """Reliable example sampling (lines 7-9 of Algorithm 1): a stream of votes becomes a lesson.
 
-A shard keeps, for each pseudo class, the N_r largest keys (candidates for "easy") and a bounded
-reservoir of the rest ("hard"); a long audit lies in a file. So memory grows with N_r, not with the
-pool, unless each row is compared with all others (``align``, ranks). Noise is hashed from seed,
-round and uid, so order and sharding change nothing, and two shards merge exactly.
+A shard holds, for each pseudo class, the N_r largest keys (candidates for "easy") and a bounded
+reservoir of the other rows ("hard"); a long audit is in a file. So memory grows with N_r, not with
+the pool, unless each row is compared with all others (``align``, ranks). Noise is hashed from seed,
+round and uid: order and sharding change nothing, and two shards merge exactly.
 """
 
 from __future__ import annotations
@@ -22,15 +22,8 @@ from torch import Tensor
 from selftrain.data.audit_lines import NOT_SELECTED, AuditBuilder
 from selftrain.data.rows import AuditLine, Example, Labelled, Lesson
 from selftrain.errors import require
-from selftrain.method.scores import (
-    Votes,
-    aligned,
-    certainty,
-    confidence,
-    joined,
-    pseudo_label,
-    ranks,
-)
+from selftrain.method import scores
+from selftrain.method.scores import Votes, aligned, joined, pseudo_label, ranks
 from selftrain.seeds import child, gumbel, uniform
 
 Stream = Iterable[tuple[Sequence[Example], Votes]]
@@ -40,30 +33,35 @@ Stream = Iterable[tuple[Sequence[Example], Votes]]
 
 @dataclass(frozen=True, slots=True)
 class Uniform:
-    """Every example the same: the "uniform" ablation, without reliable example sampling."""
+    """Every example has the same score: the "uniform" ablation."""
 
     kind: Literal["alike"] = "alike"
+    """Names this score."""
     scale: Literal["raw"] = "raw"
+    """Has one value: nothing is ranked."""
 
-    def __call__(self, sure: Tensor, _settled: Tensor) -> Tensor:
+    def __call__(self, confidence: Tensor, _certainty: Tensor) -> Tensor:
         """The score of each row, [N]."""
-        return torch.ones_like(sure)
+        return torch.ones_like(confidence)
 
 
 @dataclass(frozen=True, slots=True)
 class Certain:
-    """The certainty alone, or with ``invert`` what it lacks to 1 ("hard" examples, UST).
+    """The certainty alone, or with ``invert`` 1 minus the certainty ("hard" examples, UST).
 
     That is the information gain; gains above 1, which three classes or more can have, count as 1.
     """
 
     invert: bool = False
+    """Score by 1 - certainty: the least certain examples first."""
     kind: Literal["certain"] = "certain"
+    """Names this score."""
     scale: Literal["raw"] = "raw"
+    """Has one value: nothing is ranked."""
 
-    def __call__(self, _sure: Tensor, settled: Tensor) -> Tensor:
+    def __call__(self, _confidence: Tensor, certainty: Tensor) -> Tensor:
         """The score of each row, [N]."""
-        return 1 - settled if self.invert else settled
+        return 1 - certainty if self.invert else certainty
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +73,20 @@ class Reliable:
     """
 
     alpha: float = 0.4
+    """The part of confidence, from 0 to 1; certainty has the other part."""
     scale: Literal["raw", "rank"] = "raw"
+    """Mix the values themselves, or each example's rank among all of the pool."""
     kind: Literal["reliable"] = "reliable"
+    """Names this score."""
 
     def __post_init__(self) -> None:
         require(0 <= self.alpha <= 1, "alpha", self.alpha, "a number from 0 to 1")
 
-    def __call__(self, sure: Tensor, settled: Tensor) -> Tensor:
+    def __call__(self, confidence: Tensor, certainty: Tensor) -> Tensor:
         """The score of each row from its confidence and its certainty, [N]."""
         if self.scale == "rank":
-            sure, settled = ranks(sure), ranks(settled)
-        return self.alpha * sure + (1 - self.alpha) * settled
+            confidence, certainty = ranks(confidence), ranks(certainty)
+        return self.alpha * confidence + (1 - self.alpha) * certainty
 
 
 AnyScore = Annotated[Uniform | Certain | Reliable, Field(discriminator="kind")]
@@ -100,6 +101,7 @@ class LowVariance:
     """
 
     scale: float = 0.1
+    """Multiplies every weight."""
 
     def __post_init__(self) -> None:
         require(self.scale > 0, "scale (LowVariance)", self.scale, "a number above 0")
@@ -109,12 +111,12 @@ class LowVariance:
         return -self.scale * (variance + 1e-10).log()
 
 
-# ── what one row became ──────────────────────────────────────────────────────────────────────
+# ── candidates for easy and hard ─────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An example that may become easy or hard, with everything the audit will say of it."""
+    """An example that may become easy or hard, with every number of its audit line."""
 
     example: Example
     label: int
@@ -125,45 +127,65 @@ class Candidate:
     weight: float  # in the loss
     key: float  # the larger, the sooner it is easy
     turn: float  # the smaller, the sooner it is taken of several with one key or score
-    chance: float  # the smaller, the sooner it is kept among the hard
+    chance: float  # the smaller, the sooner it stays among the hard
 
 
 @dataclass(slots=True)
 class Shard:
-    """What is kept of a part of the pool; two shards merge into what the whole would give."""
+    """The candidates of a part of the pool; merged shards equal the shard of the whole pool."""
 
     easy: dict[int, list[Candidate]] = field(default_factory=dict)
+    """By pseudo class, the N_r rows with the largest keys."""
     hard: dict[int, list[Candidate]] = field(default_factory=dict)
+    """By pseudo class, a reservoir of the other rows."""
     rows: Counter[int] = field(default_factory=Counter)
     """How many rows of each pseudo class were read."""
     audit: AuditBuilder = field(default_factory=AuditBuilder)
+    """A line for each row that was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundDraw:
+    """Which draw of a run a selection makes: the size of the pool, the round, and the seed."""
+
+    pool: int
+    """Rows of the pool that the teacher annotates in this round."""
+    number: int
+    """The round, from 1."""
+    seed: int
+    """The seed of the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """How D_r and D_h are taken from the pool. Called with a stream of votes, gives a lesson."""
+    """How the easy rows D_r and the hard rows D_h are taken from the pool."""
 
     score: AnyScore = Reliable()
+    """How reliable a row is: rows with a higher score are easy sooner."""
     count: int | None = 256
-    """N_r, the number of easy rows, at most half of the pool; None with ``shares``."""
+    """N_r, the number of easy rows, at most half of the pool. Left out where ``shares`` is set."""
     shares: tuple[float, ...] | None = None
-    """N_r as a share of the pool, by round; the last one holds for later rounds."""
+    """N_r as a share of the pool, one for each round; later rounds use the last one. Left out,
+    ``count`` decides."""
     per_class: Literal["proportional", "equal", "none"] = "proportional"
-    """How N_r is divided among the pseudo classes: the same share of each, as many rows of each, or
-    the best rows whatever their class (the paper). Equal quotas flood a skewed pool with its rare
-    class, round by round."""
+    """How N_r is divided among the pseudo classes: the same share of each, the same number of each,
+    or the best rows of any class (the paper). With equal numbers a rare class grows too large in a
+    skewed pool, round by round."""
     how: Literal["sample", "topk", "power"] = "sample"
-    """Draw by weight (the paper), take the largest, or draw by weight to the power kappa."""
+    """Draw by score (the paper), take the largest scores, or draw by score to the power kappa."""
     kappa: float = 1.0
+    """The exponent of ``how = "power"``; the other ways ignore it."""
     label: Literal["mean", "deterministic", "vote"] = "mean"
+    """The pseudo label: best class of the mean over the passes, of the pass without dropout (the
+    paper), or the class that most passes choose."""
     normalised: bool = False
     """Certainty as 1 - B / ln C, instead of max(0, 1 - B)."""
     align: bool = False
-    """Divide probabilities by the pool's mean first: only where classes are balanced by design."""
+    """Divide probabilities by the pool's mean first. Use it only if the classes are balanced."""
     hard: Literal["rest", "bottom"] = "rest"
-    """D_h: all that is not easy, or its least reliable quarter."""
+    """D_h: all rows that are not easy, or the least reliable quarter of them."""
     weigh: LowVariance | None = None
-    """How much each easy row counts in the loss; None: all the same."""
+    """How much each easy row counts in the loss. Left out, all rows count the same."""
 
     def __post_init__(self) -> None:
         one = (self.count is None) != (self.shares is None)
@@ -185,21 +207,20 @@ class Selection:
         stream: Stream,
         labels: Sequence[str],
         gold: tuple[Labelled, ...],
+        draw: RoundDraw,
         *,
-        pool: int,
-        number: int,
-        seed: int,
         folder: Path | None = None,
     ) -> Lesson:
-        """The lesson of a round, from the votes on its whole pool.
+        """The lesson of a round, from the votes on all rows of its pool.
 
-        A long audit takes room in ``folder``, else in the system's temporary one, while it lives.
+        A long audit is a temporary file in ``folder``, or in the system's temporary folder.
         """
-        wanted = self.size(pool, number)
-        shard = self.keep(stream, labels, wanted, child(seed, "select", number), folder)
-        return self.settle(shard, labels, gold, wanted)
+        wanted = self.size(draw.pool, draw.number)
+        seed = child(draw.seed, "select", draw.number)
+        shard = self.shard_of(stream, labels, wanted, seed, folder)
+        return self.lesson_of(shard, labels, gold, wanted)
 
-    def keep(
+    def shard_of(
         self,
         stream: Stream,
         labels: Sequence[str],
@@ -207,7 +228,7 @@ class Selection:
         seed: int,
         folder: Path | None = None,
     ) -> Shard:
-        """Read a part of the pool and keep its candidates."""
+        """The candidates of a part of the pool."""
         shard = Shard(audit=AuditBuilder(folder))
         for candidate in self.candidates(stream, seed):
             shard.audit.add(audit_line(candidate, labels))
@@ -219,7 +240,7 @@ class Selection:
         return shard
 
     def merge(self, one: Shard, other: Shard, wanted: int, folder: Path | None = None) -> Shard:
-        """What both shards together would have kept."""
+        """The shard that both parts of the pool together would give."""
         shard = Shard(audit=AuditBuilder(folder))
         for part in (one, other):
             shard.rows.update(part.rows)
@@ -232,29 +253,29 @@ class Selection:
         return shard
 
     def prune(self, shard: Shard, wanted: int) -> None:
-        """Hand all but the N_r best of each class to the reservoir, and bound that by 4 N_r."""
+        """Move all but the N_r best of each class to the reservoir, and cut that to 4 N_r."""
         for label, rows in shard.easy.items():
             rows.sort(key=lambda row: (-row.key, row.turn, row.example.uid))
             shard.hard.setdefault(label, []).extend(rows[wanted:])
             del rows[wanted:]
-            spare = shard.hard[label]
-            spare.sort(key=lambda row: (row.chance, row.example.uid))
-            del spare[4 * wanted :]
+            reservoir = shard.hard[label]
+            reservoir.sort(key=lambda row: (row.chance, row.example.uid))
+            del reservoir[4 * wanted :]
 
-    def settle(
+    def lesson_of(
         self, shard: Shard, labels: Sequence[str], gold: tuple[Labelled, ...], wanted: int
     ) -> Lesson:
-        """Decide quotas, and say of every row whether it became easy, hard or was left."""
+        """Decide quotas, and with them the role of every row: easy, hard or left."""
         quota = self.quota(shard, wanted)
         easy = [row for label in sorted(quota) for row in shard.easy[label][: quota[label]]]
         hard: list[Candidate] = []
         for label in sorted(quota):
-            rest = shard.easy[label][quota[label] :] + shard.hard.get(label, [])
+            not_easy = shard.easy[label][quota[label] :] + shard.hard.get(label, [])
             if self.hard == "bottom":
-                rest.sort(key=lambda row: (row.score, row.turn, row.example.uid))
-                rest = rest[: math.ceil(len(rest) / 4)]
-            rest.sort(key=lambda row: (row.chance, row.example.uid))
-            hard += rest[: 4 * wanted]
+                not_easy.sort(key=lambda row: (row.score, row.turn, row.example.uid))
+                not_easy = not_easy[: math.ceil(len(not_easy) / 4)]
+            not_easy.sort(key=lambda row: (row.chance, row.example.uid))
+            hard += not_easy[: 4 * wanted]
         roles = {row.example.uid: "easy" for row in easy}
         roles.update({row.example.uid: "hard" for row in hard})
         return Lesson(
@@ -279,30 +300,28 @@ class Selection:
     def candidates(self, stream: Stream, seed: int) -> Iterator[Candidate]:
         """Each example with its pseudo label, score and keys."""
         if self.align or self.score.scale == "rank":
-            # Both compare a row with all the others, so the votes of this pool are held: C + 2
-            # numbers a row. Without them the stream goes through chunk by chunk.
-            chunks = list(stream)
-            held = [example for examples, _ in chunks for example in examples]
-            stream = [(held, joined([votes for _, votes in chunks]))] if chunks else []
-        for examples, votes in stream:
-            settled = certainty(votes, normalised=self.normalised)  # [N]
-            heard = balanced(votes) if self.align else votes
-            if self.label == "deterministic" and heard.passes == 1:
-                heard = replace(heard, mean=heard.plain)  # one pass of dropout is no mean of any
-            label = pseudo_label(heard, self.label)  # [N]
-            sure = confidence(heard, label)  # [N]
-            score = self.score(sure, settled)  # [N]
-            weight = torch.ones_like(sure)  # [N]
+            # Both compare a row with all the others, so all votes stay in memory: C + 2 numbers a
+            # row. Otherwise the stream passes through chunk by chunk.
+            stream = in_one_chunk(stream)
+        for examples, raw_votes in stream:
+            certainty = scores.certainty(raw_votes, normalised=self.normalised)  # [N]
+            votes = balanced(raw_votes) if self.align else raw_votes
+            if self.label == "deterministic" and votes.passes == 1:
+                votes = replace(votes, mean=votes.plain)  # one pass of dropout is no mean
+            label = pseudo_label(votes, self.label)  # [N]
+            confidence = scores.confidence(votes, label)  # [N]
+            score = self.score(confidence, certainty)  # [N]
+            weight = torch.ones_like(confidence)  # [N]
             if self.weigh is not None:
-                weight = self.weigh(heard.variance.gather(1, label[:, None]).squeeze(1))
-            soft = heard.plain if self.label == "deterministic" else heard.mean  # [N, C]
+                weight = self.weigh(votes.variance.gather(1, label[:, None]).squeeze(1))
+            soft = votes.plain if self.label == "deterministic" else votes.mean  # [N, C]
             for i, example in enumerate(examples):
                 s = float(score[i])
                 yield Candidate(
                     example,
                     int(label[i]),
-                    float(sure[i]),
-                    float(settled[i]),
+                    float(confidence[i]),
+                    float(certainty[i]),
                     s,
                     tuple(soft[i].tolist()),
                     float(weight[i]),
@@ -314,7 +333,7 @@ class Selection:
     def key(self, score: float, seed: int, uid: str) -> float:
         """The Gumbel-top-k key log s + noise; the score itself for topk.
 
-        Keeping the largest keys draws without replacement with weight s (successive sampling:
+        To take the largest keys is to draw without replacement with weight s (successive sampling:
         inclusion is not exactly proportional to s). A weight of zero enters only when positive
         weights run out, and then uniformly: hence the large step down instead of -inf.
         """
@@ -324,8 +343,15 @@ class Selection:
         return (kappa * math.log(score) if score > 0 else -1e6) + gumbel(seed, uid)
 
 
+def in_one_chunk(stream: Stream) -> Stream:
+    """The same rows and votes as at most one chunk."""
+    chunks = list(stream)
+    examples = [example for chunk, _ in chunks for example in chunk]
+    return [(examples, joined([votes for _, votes in chunks]))] if chunks else []
+
+
 def balanced(votes: Votes) -> Votes:
-    """The votes of a whole pool with every class brought to the same mean."""
+    """The votes on a pool, with every class brought to the same mean."""
     return replace(
         votes,
         plain=aligned(votes.plain, votes.plain.mean(0)),
@@ -335,7 +361,7 @@ def balanced(votes: Votes) -> Votes:
 
 
 def quotas(room: Mapping[int, int], wanted: int) -> dict[int, int]:
-    """An equal share for each class present; what one class lacks is handed on, evenly.
+    """The same number for each class present; what one class lacks, the others share evenly.
 
     >>> quotas({0: 10, 1: 2, 2: 10}, 12)
     {0: 5, 1: 2, 2: 5}
@@ -370,7 +396,7 @@ def proportional(rows: Mapping[int, int], wanted: int) -> dict[int, int]:
         quota[label] += 1
     if wanted >= len(quota):
         for label in sorted(label for label in quota if not quota[label]):
-            quota[max(quota, key=lambda each: (quota[each], -each))] -= 1
+            quota[max(quota, key=lambda other: (quota[other], -other))] -= 1
             quota[label] = 1
     return dict.fromkeys(rows, 0) | quota
 

@@ -1,7 +1,7 @@
-"""A method as data: what teacher and student read, change and minimise, and how rounds go on.
+"""A method as data: how teacher and student are built and trained, and how rounds go on.
 
-``Method`` holds everything that decides a result, nothing of where it is computed. It goes to
-and from plain TOML; a baseline or an ablation is ``replace(upet(…), …)``.
+``Method`` has everything that decides a result, nothing of where it is computed. It is written to
+and read from plain TOML; a baseline or an ablation is ``replace(upet(…), …)``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from selftrain.model.pel import Adapter, AnyTuning, Full, Layers, check_layers
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Rows count by how far their gradient points where the labels' does (LiST)."""
+    """Weigh each row by how far its gradient agrees with that of the gold labels (LiST)."""
 
     after: float = 0.6
     """The share of the steps before it begins; until then all rows count the same."""
@@ -34,13 +34,16 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class TAPT:
-    """The encoder goes on guessing masked words, now those of the pool (TAPT)."""
+    """Before it sees a label, the encoder predicts masked words of the pool (TAPT)."""
 
     steps: int = 200
+    """Optimiser steps."""
     batch_size: int = 32
+    """Rows in a step."""
     learning_rate: float = 5e-5
+    """The rate at the first step; it falls to 0 in a straight line."""
     share: float = 0.15
-    """Of the words of a row, those that are masked."""
+    """The share of the words of a row that are masked."""
 
     def __post_init__(self) -> None:
         require(self.steps >= 1, "steps (tapt)", self.steps, "1 or more")
@@ -53,40 +56,54 @@ class TAPT:
 
 @dataclass(frozen=True, slots=True)
 class Tune:
-    """How one model is fitted: what it reads, what of it moves, and towards what."""
+    """How one model is built and trained: its reader, what is tuned, the loss, the optimiser."""
 
     reader: Literal["head", "prompt"] = "head"
+    """Answer with a classification head, or with label words at the mask of a prompt."""
     tuning: AnyTuning = Adapter()
+    """Which parameters are trained."""
     loss: AnyLoss = CrossEntropy()
+    """The loss of a row and its label."""
     contrast: EasyHard | None = None
+    """The easy-hard contrast, added to the loss. Left out, there is none."""
     smooth: Smooth | None = None
+    """The smoothness of neighbours, added to the loss. Left out, there is none."""
     reweigh: Agreement | None = None
+    """How rows are weighed by their gradients. Left out, the weights of the lesson count."""
     train_on: Literal["gold"] | None = None
-    """Learn from D_l alone, whatever else the lesson holds."""
+    """``gold`` trains on the gold rows D_l alone. Left out, the model trains on the easy rows D_r
+    of the lesson, or on D_l where it has none."""
     starts_from: Literal["pretrained", "teacher"] = "pretrained"
+    """A student starts from the pretrained weights, or from those of its teacher."""
     head: Literal["linear", "dense"] = "linear"
+    """One linear layer, or a dense layer with tanh below it."""
     head_start: Literal["random", "regression"] = "random"
     """A linear head may start from logistic regression on the features as they are at the start."""
     lm_head: Literal["frozen", "tuned"] = "frozen"
+    """Whether a prompt trains the language model's head too."""
     dropout: float | None = None
-    """None keeps the backbone's own rate (0.1 where that is 0)."""
+    """The dropout rate. Left out, the backbone's own rate (0.1 where that is 0)."""
     steps: int | None = 300
+    """Optimiser steps. Exactly one of ``steps`` and ``epochs`` is set."""
     epochs: int | None = None
-    """Passes over the lesson's own rows; exactly one of steps and epochs is set."""
+    """Passes over the rows that the model trains on, in place of ``steps``."""
     batch_size: int = 16
-    """Rows of the lesson in a step; rows added for the contrast come on top."""
+    """Rows of the lesson in a step; the rows of the contrast are added to them."""
     gold_share: float = 0.0
     """The share of a student's batch that comes from D_l."""
     learning_rate: float = 1e-3
+    """The highest rate of the schedule: up over the warm-up, then straight down to 0."""
     head_learning_rate: float | None = None
-    """Learning rate of the head; None: the same as the rest."""
+    """The rate of the head. Left out, the same as ``learning_rate``."""
     weight_decay: float = 0.01
+    """The weight decay of AdamW."""
     warmup: float = 0.06
     """The share of the steps over which the rate rises."""
     max_grad_norm: float = 1.0
+    """A gradient with a larger norm is scaled down to this norm."""
     states: Literal["fp32", "fp16"] = "fp32"
-    """How the states below the tuned layers are kept; fp16 takes half the disk and changes answers
-    a little."""
+    """How the states below the tuned layers are stored; fp16 takes half the disk and changes
+    answers a little."""
 
     def __post_init__(self) -> None:
         one = (self.steps is None) != (self.epochs is None)
@@ -123,20 +140,27 @@ class Method:
     """Algorithm 1 with every choice made."""
 
     name: str
+    """The recipe it starts from; nothing that a run computes depends on the name."""
     teacher: Tune
+    """How the teacher of round 0 is trained, on the gold labels."""
     student: tuple[Tune, ...]
+    """How the student of a round is trained: one stage, or several one after the other."""
     rounds: int = 3
+    """Rounds of self-training; 0 trains the teacher alone."""
     pool: int | Literal["all"] = 1024
     """D_u': rows drawn from the pool in each round."""
     passes: int = 10
     """T: dropout passes of the annotating teacher."""
     dropout_layers: Layers = None
-    """The layers in which its passes differ; what is below them is computed once. None: all."""
+    """The top layers in which the passes have dropout; the layers below them are computed once.
+    Left out, all layers have dropout."""
     select: Selection = Selection()
+    """Which rows of the pool become easy and hard."""
     tapt: TAPT | None = None
-    """What the teacher's encoder does before it sees a label; students start without it."""
+    """Pretraining of the teacher's encoder on the pool. Left out, there is none."""
     converged: float = 0.01
-    """Stop when a round changes less than this share of the labels on a fixed slice; 0: never."""
+    """Stop when a round changes less than this share of the answers on 256 fixed rows of the pool;
+    0 never stops."""
 
     def __post_init__(self) -> None:
         require(self.rounds >= 0, "rounds", self.rounds, "0 or more")
@@ -147,17 +171,18 @@ class Method:
         require(bool(self.student) or not self.rounds, "student", self.student, "a Tune or more")
         for later in self.student[1:]:
             fine = later.head_start == "random"
-            expected = "random after the first stage, or what that learnt would be lost"
+            expected = "random after the first stage, or what that stage learnt would be lost"
             require(fine, "head_start", later.head_start, expected)
         for first in self.student[:1]:
             fine = first.starts_from != "teacher" or first.architecture == self.teacher.architecture
-            expected = "a student that is made like its teacher: " + ", ".join(
+            expected = "a student that is built like its teacher: " + ", ".join(
                 entry.name for entry in fields(Architecture)
             )
             require(fine, "starts_from", "teacher", expected)
         if self.tapt is not None:
-            alone = not self.rounds and isinstance(self.teacher.tuning, Full)
-            require(alone, "tapt", self.tapt, "no rounds, and a teacher that changes all of it")
+            full_teacher_alone = not self.rounds and isinstance(self.teacher.tuning, Full)
+            expected = "no rounds, and a teacher of which all parameters are tuned"
+            require(full_teacher_alone, "tapt", self.tapt, expected)
 
     @property
     def prompts(self) -> bool:
@@ -217,7 +242,7 @@ def from_plain(plain: dict[str, Any]) -> Method:
         if place.endswith("tuning.layers"):
             raise ConfigError(
                 f"method: `{place}` is given, but full and ptuning change what every layer reads",
-                "leave it out, or take adapter, prefix, lora, bitfit or ia3",
+                "leave it out, or use adapter, prefix, lora, bitfit or ia3",
             )
         raise ConfigError(f"method: `{place}` is no entry of a method", _meant(place))
     return method
@@ -227,16 +252,16 @@ def _meant(place: str) -> str:
     """A hint for an unknown entry: the new name of an old one, or the nearest name there is."""
     inner = place.rpartition(".")[2]
     new_names = {old: new for new, old in OLD_NAMES.items()}
-    every = {field.name for kind in (Method, Tune, Selection, TAPT) for field in fields(kind)}
-    near = new_names.get(inner) or closest(inner, sorted(every))
-    return f"did you mean `{near}`? {ENTRIES}" if near else ENTRIES
+    names = {field.name for kind in (Method, Tune, Selection, TAPT) for field in fields(kind)}
+    name = new_names.get(inner) or closest(inner, sorted(names))
+    return f"did you mean `{name}`? {ENTRIES}" if name else ENTRIES
 
 
 def _explicit(plain: dict[str, Any]) -> dict[str, Any]:
-    """Say None where TOML cannot: ``epochs`` unsets the default steps, ``shares`` the count."""
+    """None where TOML cannot say it: ``epochs`` unsets the default steps, ``shares`` the count."""
 
-    def unset(table: Any, what: str, by: str) -> Any:
-        return {what: None, **table} if isinstance(table, dict) and by in table else table
+    def unset(table: Any, entry: str, by: str) -> Any:
+        return {entry: None, **table} if isinstance(table, dict) and by in table else table
 
     student = plain.get("student", ())
     if isinstance(student, list | tuple):  # anything else is left for the validator to name
@@ -250,7 +275,7 @@ def _explicit(plain: dict[str, Any]) -> dict[str, Any]:
 
 
 def _unknown(given: Any, known: Any, place: str = "") -> Iterator[str]:
-    """The entries that validation passed over in silence: a misspelt one would change nothing."""
+    """The entries that validation ignores: a misspelt one would change nothing."""
     if isinstance(given, dict) and isinstance(known, dict):
         for key, value in given.items():
             if key not in known:
@@ -258,5 +283,5 @@ def _unknown(given: Any, known: Any, place: str = "") -> Iterator[str]:
             else:
                 yield from _unknown(value, known[key], f"{place}{key}.")
     elif isinstance(given, list | tuple) and isinstance(known, list):
-        for number, (value, there) in enumerate(zip(given, known, strict=True)):
-            yield from _unknown(value, there, f"{place}{number}.")
+        for number, (value, known_value) in enumerate(zip(given, known, strict=True)):
+            yield from _unknown(value, known_value, f"{place}{number}.")

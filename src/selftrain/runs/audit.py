@@ -1,8 +1,8 @@
-"""How right pseudo labels were, told after the fact by gold labels from a file of their own.
+"""How many pseudo labels of a run were right, measured afterwards with gold labels from a file.
 
-No training and no selection comes through here: a round is read from its run folder, where it lies
-finished, and what its teacher said of each pool row is laid beside a label that was kept apart.
-A row without a gold label is counted and left out; nothing is guessed for it.
+Training and selection never see these labels: finished rounds are read from a run folder, and the
+teacher's label of each pool row is compared with the gold label. A row without a gold label is
+counted and left out.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from selftrain.training.metrics import Bin
 ALL = "all"
 ROLES = ("easy", "hard", NOT_SELECTED)
 SCORES = ("confidence", "certainty", "weight")
-"""What a row is trusted by."""
+"""The scores by which a row may be trusted."""
 BINS = 10
 """Equal bins of confidence from 0 to 1, as in ``metrics.calibration_error``."""
 
 
-# ── what is told ─────────────────────────────────────────────────────────────────────────────
+# ── the result ───────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +39,18 @@ class OfClass:
     gold: int
     """Rows that belong to it."""
     pseudo: int
-    """Rows that were given its label."""
+    """Rows with its pseudo label."""
     right: int
-    """Rows that both is true of."""
+    """Rows that belong to it and have its pseudo label."""
 
     @property
     def accuracy(self) -> float | None:
-        """The share of its own rows that were found; None where it has no row."""
+        """The share of its rows that have its pseudo label; None where it has no row."""
         return _share(self.right, self.gold)
 
     @property
     def precision(self) -> float | None:
-        """The share of the rows given its label that are its own; None where there is none."""
+        """The share of the rows with its pseudo label that belong to it; None for no rows."""
         return _share(self.right, self.pseudo)
 
 
@@ -90,27 +90,27 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """How right the pseudo labels of one round were. Scores are shares from 0 to 1.
+    """How many pseudo labels of one round were right. Scores are shares from 0 to 1.
 
-    None stands for what cannot be said: the accuracy of no rows, or the area where no row is wrong.
+    None is a value that does not exist: the accuracy of no rows, or the area where no row is wrong.
     """
 
     audit_line: int
-    """Rows the teacher gave a pseudo label, with or without a gold one."""
+    """Rows with a pseudo label, with or without a gold label."""
     effective: float | None
-    """(Σ w)² / Σ w² of the selection weights of all judged rows: equal weights count each row as
-    one, and where a few rows have all the weight it is as if there were only those."""
+    """(Σ w)² / Σ w² of the selection weights of all judged rows: the number of rows where all have
+    the same weight, and close to 1 where one row has nearly all of it."""
     parts: Mapping[str, Part]
     """``all``, and each role: ``easy``, ``hard``, ``left``."""
     calibration_error: float | None
     bins: tuple[Bin, ...]
     """From the least confident up; an empty bin is left out."""
     areas: Mapping[str, float | None]
-    """By score, the chance that a right label is trusted more than a wrong one: 0.5 is blind."""
+    """By score, the chance that a right label scores higher than a wrong one: 0.5 is chance."""
 
     @property
     def rows(self) -> int:
-        """Judged rows that have a gold label: those all the rest is said of."""
+        """Judged rows that have a gold label: every other number is about them."""
         return self.parts[ALL].rows
 
     @property
@@ -119,19 +119,19 @@ class Truth:
         return None if self.effective is None else _share(self.effective, self.audit_line)
 
 
-def plain(number: int, found: Truth) -> dict[str, Any]:
-    """The truth about a round as JSON has it, with shares beside the counts they come from."""
+def plain(number: int, result: Truth) -> dict[str, Any]:
+    """The result for a round as plain JSON, with shares beside the counts they come from."""
     return {
         "round": number,
-        "judged": found.audit_line,
-        "with gold": found.rows,
-        "without gold": found.audit_line - found.rows,
-        "effective size": found.effective,
-        "effective share": found.effective_share,
-        "calibration error": found.calibration_error,
-        "bins": [asdict(each) for each in found.bins],
-        "areas": dict(found.areas),
-        "rows": {name: _plain_part(part) for name, part in found.parts.items()},
+        "judged": result.audit_line,
+        "with gold": result.rows,
+        "without gold": result.audit_line - result.rows,
+        "effective size": result.effective,
+        "effective share": result.effective_share,
+        "calibration error": result.calibration_error,
+        "bins": [asdict(each) for each in result.bins],
+        "areas": dict(result.areas),
+        "rows": {name: _plain_part(part) for name, part in result.parts.items()},
     }
 
 
@@ -154,26 +154,26 @@ def _plain_part(part: Part) -> dict[str, Any]:
     }
 
 
-# ── telling it ───────────────────────────────────────────────────────────────────────────────
+# ── the comparison ───────────────────────────────────────────────────────────────────────────
 
 
 def truth(lines: Iterable[AuditLine], gold: Mapping[str, str]) -> Truth:
-    """How right the pseudo labels of a round were, by gold labels that are named by uid.
+    """How many pseudo labels of a round were right, by gold labels for each uid.
 
-    The lines are gone through once. Nearly everything is a running sum; the areas compare each
-    right row with each wrong one, so of a row with a gold label 13 bytes are kept: its three scores
-    in 32 bits, and whether it was right. Two scores that differ by less count as a tie. While an
-    area is computed it is some 60 bytes a row.
+    The lines are read once. Nearly everything is a running sum; the areas compare each right row
+    with each wrong one, so each row with a gold label takes 13 bytes: three scores of 32 bits, and
+    whether it was right. Two scores that differ by less count as a tie. While an area is computed
+    it takes some 60 bytes a row.
 
-    >>> sure, unsure = ("yes", 0.9, 1.0, 0.96, "easy"), ("no", 0.6, 0.9, 0.78, "left")
-    >>> found = truth([AuditLine("a", *sure), AuditLine("b", *unsure)], {"a": "yes", "b": "yes"})
-    >>> found.parts["all"].accuracy, found.parts["easy"].accuracy, found.areas["confidence"]
+    >>> easy, left = ("yes", 0.9, 1.0, 0.96, "easy"), ("no", 0.6, 0.9, 0.78, "left")
+    >>> result = truth([AuditLine("a", *easy), AuditLine("b", *left)], {"a": "yes", "b": "yes"})
+    >>> result.parts["all"].accuracy, result.parts["easy"].accuracy, result.areas["confidence"]
     (0.5, 1.0, 1.0)
     """
     audit_line, weights, squares = 0, 0.0, 0.0
     counts: Counter[tuple[str, str, str]] = Counter()  # role, gold label, pseudo label
     binned = [(0, 0.0, 0)] * BINS  # rows, their confidence added up, those that are right
-    kept, right = {name: array("f") for name in SCORES}, array("b")
+    scores, right = {name: array("f") for name in SCORES}, array("b")
     for line in lines:
         audit_line += 1
         weights += line.weight
@@ -183,14 +183,14 @@ def truth(lines: Iterable[AuditLine], gold: Mapping[str, str]) -> Truth:
             continue
         hit = label == line.label
         counts[line.role, label, line.label] += 1
-        # A mean over passes may be 1.0000000000000002, and a stranger's file may say anything.
-        sure = min(max(line.confidence, 0.0), 1.0)
-        place = min(int(sure * BINS), BINS - 1)
+        # A mean over passes may be 1.0000000000000002, and a file from elsewhere any number.
+        confidence = min(max(line.confidence, 0.0), 1.0)
+        place = min(int(confidence * BINS), BINS - 1)
         rows, total, hits = binned[place]
-        binned[place] = (rows + 1, total + sure, hits + hit)
+        binned[place] = (rows + 1, total + confidence, hits + hit)
         right.append(hit)
         for name in SCORES:
-            kept[name].append(getattr(line, name))
+            scores[name].append(getattr(line, name))
     gaps = math.fsum(abs(hits - total) for _, total, hits in binned)
     return Truth(
         audit_line=audit_line,
@@ -198,54 +198,54 @@ def truth(lines: Iterable[AuditLine], gold: Mapping[str, str]) -> Truth:
         parts=_parts(counts),
         calibration_error=_share(gaps, len(right)),
         bins=tuple(Bin(n, total / n, hits / n) for n, total, hits in binned if n),
-        areas={name: _area(scores, right) for name, scores in kept.items()},
+        areas={name: _area(values, right) for name, values in scores.items()},
     )
 
 
 def by_round(folder: str | Path, gold: Mapping[str, str]) -> list[tuple[int, Truth]]:
-    """The truth about every whole round of a run that has pseudo labels, with its number.
+    """The number and the result of every finished round of a run that has pseudo labels.
 
     Raises for a gold label that is no class of the run, and where no pool row has a gold label:
     then the two files do not belong together.
     """
     _check_known(gold.values(), classes(folder))
-    told = [(number, truth(lines, gold)) for number, lines in lessons(folder) if len(lines)]
-    if not told:
+    results = [(number, truth(lines, gold)) for number, lines in lessons(folder) if len(lines)]
+    if not results:
         raise RunError(
             f"{folder} has no round with pseudo labels",
-            "wait for the first one, or take a method that has rounds: selftrain methods",
+            "wait for the first one, or use a method that has rounds: selftrain methods",
         )
-    if not any(found.rows for _, found in told):
-        audit_line = max(found.audit_line for _, found in told)
+    if not any(result.rows for _, result in results):
+        judged = max(result.audit_line for _, result in results)
         raise DataError(
-            f"none of the {audit_line} rows judged in a round of {folder} has a gold label; "
+            f"none of the {judged} rows judged in a round of {folder} has a gold label; "
             "rows are joined by their id, or where the pool had none by their exact text",
             "give labels of the pool's own texts, and name the columns: --id COLUMN --text COLUMN",
         )
-    return told
+    return results
 
 
 def classes(folder: str | Path) -> tuple[str, ...]:
-    """The classes a run tells apart, in its own order."""
+    """The classes of a run, in its order."""
     named = read_manifest(folder).task.get("labels")
     where = f"the manifest of {folder} names no classes"
     return parsed(tuple[str, ...], named, where, RunError, "copy the folder again")
 
 
 def gold_labels(rows: Iterable[Labelled], *, notes: Notes) -> dict[str, str]:
-    """Gold labels by every name a pool may have for their texts: the id, and the hash of the text.
+    """Gold labels by every uid that a pool may have for their texts: the id, and the text's hash.
 
-    So a file with ids serves a run whose pool had none. A name with two labels has no gold label.
+    So a file with ids fits a run whose pool had none. A uid with two labels has no gold label.
     """
-    found: dict[str, str] = {}
-    torn: set[str] = set()
+    labels: dict[str, str] = {}
+    ambiguous: set[str] = set()
     for row in rows:
         example = row.example
         for name in (example.uid, uid_of(example.text, example.pair)):
-            if found.setdefault(name, row.label) != row.label:
-                torn.add(name)
-    notes.add("gold texts with two labels, not joined by their text", len(torn))
-    return {name: label for name, label in found.items() if name not in torn}
+            if labels.setdefault(name, row.label) != row.label:
+                ambiguous.add(name)
+    notes.add("gold texts with two labels, not joined by their text", len(ambiguous))
+    return {name: label for name, label in labels.items() if name not in ambiguous}
 
 
 def _check_known(gold: Iterable[str], known: Sequence[str]) -> None:
@@ -258,17 +258,17 @@ def _check_known(gold: Iterable[str], known: Sequence[str]) -> None:
 
 
 def _parts(counts: Counter[tuple[str, str, str]]) -> dict[str, Part]:
-    """The whole and each role, every one with all classes that any row has or was given."""
-    labels = sorted({label for _, was, said in counts for label in (was, said)})
+    """All rows and the rows of each role, each with every class that any row has."""
+    labels = sorted({label for _, gold, pseudo in counts for label in (gold, pseudo)})
     tables = {
         name: {kind: dict.fromkeys(labels, 0) for kind in ("gold", "pseudo", "right")}
         for name in (ALL, *ROLES)
     }
-    for (role, was, said), rows in counts.items():
+    for (role, gold, pseudo), rows in counts.items():
         for name in (ALL, role):
-            tables[name]["gold"][was] += rows
-            tables[name]["pseudo"][said] += rows
-            tables[name]["right"][was] += rows * (was == said)
+            tables[name]["gold"][gold] += rows
+            tables[name]["pseudo"][pseudo] += rows
+            tables[name]["right"][gold] += rows * (gold == pseudo)
     return {
         name: Part({c: OfClass(**{kind: table[kind][c] for kind in table}) for c in labels})
         for name, table in tables.items()
@@ -276,7 +276,7 @@ def _parts(counts: Counter[tuple[str, str, str]]) -> dict[str, Part]:
 
 
 def _effective(weights: float, squares: float) -> float | None:
-    """How many equal weights would say as much, (Σw)² / Σw²; None where w² is beyond a float."""
+    """The effective size (Σw)² / Σw²; None where w² is too large for a float."""
     size = weights * weights / squares if squares else 0.0
     return size if math.isfinite(size) else None
 
@@ -296,5 +296,5 @@ def _area(scores: array[float], right: array[int]) -> float | None:
     return None if math.isnan(area) else area
 
 
-def _share(part: float, whole: int) -> float | None:
-    return part / whole if whole else None
+def _share(part: float, total: int) -> float | None:
+    return part / total if total else None

@@ -1,13 +1,13 @@
-"""A lesson as a Parquet file: a line for each row that a round judged, fields as in ``AuditLine``.
+"""The lesson of a round as a Parquet file: a line for each pool row, fields as in ``AuditLine``.
 
-A short lesson is packed as a whole and comes back as a tuple. A long one is packed in groups and
-read as it is asked for, so that a pool of millions takes the memory of a short one. The file may
-come from anyone: its size is held against limits before it is unpacked, its lines against what a
-round writes before they are given out; and what would not be read back is not written.
+A short lesson is one row group, read into a tuple. A long one is several, read as it is needed, so
+that a pool of millions takes no more memory than a short one. The file may come from anyone: its
+size is checked before it is unpacked, and each line before it is used. What could not be read back
+is not written.
 
-What a file says of its unpacked size is a stranger's word. What holds: nothing outside the packed
-size is read, snappy makes at most some twenty times of it, a text that is repeated is held once in
-each batch, and the ids of a short lesson are counted before all of them are held.
+The unpacked size that a file claims is not trusted. The limits are these: only the packed bytes
+are read, snappy unpacks them to about twenty times their size, a repeated text is stored once in
+each batch, and the ids of a short lesson are counted before all of them are in memory.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from selftrain.method.spec import Method
 
 LARGEST_LESSON = 100_000_000  # rows: minutes to check, in the memory of a short one
-LARGEST_TABLE = 2**30  # bytes of a lesson unpacked at once: all of a short one, a group of a long
-LARGEST_GROUP = 2**20  # rows of a lesson packed together, as pyarrow does it by itself
-GROUP = 16_384  # rows of a long lesson packed together; a short one is packed as a whole
+LARGEST_TABLE = 2**30  # bytes unpacked at once: all of a short lesson, one group of a long one
+LARGEST_GROUP = 2**20  # rows of a row group: the default of pyarrow
+GROUP = 16_384  # rows of a row group in a long lesson; a short lesson is one group
 BATCH = 8_192  # rows of a lesson read together
 CODECS = ("SNAPPY", "UNCOMPRESSED")  # a round writes the first; others unpack a byte to thousands
 
@@ -84,7 +84,7 @@ def _schema() -> Any:
 
 
 def _excess(about: Any) -> str:
-    """What of a lesson is more than is ever read; nothing if it can be read."""
+    """Why a lesson is too large to be read; empty if it can be read."""
     groups = [about.row_group(place) for place in range(about.num_row_groups)]
     rows = sum(group.num_rows for group in groups)
     if rows > LARGEST_LESSON:
@@ -96,12 +96,12 @@ def _excess(about: Any) -> str:
     strange = {each.compression for group in columns for each in group}.difference(CODECS)
     if strange:
         return f"is packed with {min(strange)}"
-    told = [group.total_byte_size for group in groups]
+    unpacked = [group.total_byte_size for group in groups]
     packed = [sum(each.total_compressed_size for each in group) for group in columns]
-    for sizes, how in ((told, "unpacked"), (packed, "packed")):
+    for sizes, state in ((unpacked, "unpacked"), (packed, "packed")):
         at_once = sum(sizes) if rows <= MAX_LINES_IN_MEMORY else max(sizes)
         if at_once > LARGEST_TABLE:
-            return f"has {at_once:,} bytes {how}"
+            return f"has {at_once:,} bytes {state}"
     return ""
 
 
@@ -109,7 +109,7 @@ def _excess(about: Any) -> str:
 
 
 def read_lesson(path: Path, labels: Iterable[str]) -> AuditLines:
-    """The audit of a round, all of it checked; a short one is a tuple."""
+    """The audit of a round, checked in full; a short one is a tuple."""
     labels = frozenset(labels)
     rows = size = 0
     for batch in _batches(path, labels):
@@ -117,13 +117,13 @@ def read_lesson(path: Path, labels: Iterable[str]) -> AuditLines:
         size += _used(batch["uid"])[0].nbytes
     if rows <= MAX_LINES_IN_MEMORY and size > LARGEST_TABLE:
         raise damaged(path, f"has ids of {size:,} bytes")
-    audit = _Kept(path, labels, rows)
+    audit = _StoredAudit(path, labels, rows)
     return tuple(audit) if rows <= MAX_LINES_IN_MEMORY else audit
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
-    """The audit in a round's folder: read, and checked, each time it is gone through."""
+class _StoredAudit:
+    """A long audit in a round's folder: read and checked each time it is iterated."""
 
     path: Path
     labels: frozenset[str]
@@ -138,7 +138,7 @@ class _Kept:
 
 
 def _batches(path: Path, labels: Collection[str]) -> Iterator[Any]:
-    """The rows of a lesson, some thousand at a time, each of them one that a round writes."""
+    """The rows of a lesson, some thousand at a time, each of them checked."""
     import pyarrow
     import pyarrow.parquet
 
@@ -150,7 +150,7 @@ def _batches(path: Path, labels: Collection[str]) -> Iterator[Any]:
                 raise damaged(path, excess)
         names = [field.name for field in _schema() if field.type == pyarrow.string()]
         with pyarrow.parquet.ParquetFile(path, read_dictionary=names, buffer_size=2**16) as file:
-            for group in range(file.num_row_groups):  # at once, pyarrow would hold the whole file
+            for group in range(file.num_row_groups):  # else pyarrow loads the whole file
                 for batch in file.iter_batches(BATCH, row_groups=[group], use_threads=False):
                     _check_lines(path, batch, labels)
                     yield batch
@@ -173,7 +173,7 @@ def _check_lines(path: Path, batch: Any, labels: Collection[str]) -> None:
 
 
 def _values(column: Any) -> list[Any]:
-    """A column as a list in which equal texts are one object, so that none grows by repetition."""
+    """A column as a list in which equal texts are one object, so that copies take no memory."""
     if not hasattr(column, "dictionary"):
         return list(column.to_pylist())
     used, places = _used(column)
@@ -182,9 +182,9 @@ def _values(column: Any) -> list[Any]:
 
 
 def _used(column: Any) -> tuple[Any, Any]:
-    """The texts that stand in a column, each once, and for each row which; both as they are packed.
+    """The distinct texts of a column, and for each row the place of its text among them.
 
-    A dictionary may serve many more rows than those of this column.
+    A dictionary may have many more texts than the rows of this column use.
     """
     encoded = column.indices.dictionary_encode()
     return column.dictionary.take(encoded.dictionary), encoded.indices

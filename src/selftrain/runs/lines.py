@@ -1,4 +1,4 @@
-"""What a person reads: one line a round, and the closing table."""
+"""The line that is printed for each round."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def round_line(number: int, rounds: int, numbers: Mapping[str, Any], why: str = "") -> str:
-    """One line for one round, with its numbers: those it has, for a run folder may be anyone's.
+    """One line for one round; numbers that are missing or wrong are left out.
 
     `round 2/3   picked 410 of 1024   confidence 0.94   certainty 0.98   …   41 s`
     """
@@ -39,7 +39,7 @@ def phrase(
     *names: str,
     shown: Callable[[Any], object] = lambda number: number,
 ) -> str:
-    """The form with these numbers filled in; nothing where one of them is missing or no number.
+    """The form with these numbers filled in; empty where one of them is missing or no number.
 
     >>> phrase("picked {} of {}", {"picked": 3, "pool": 9}, "picked", "pool")
     'picked 3 of 9'
@@ -57,7 +57,7 @@ def line_of(round_: Round, rounds: int, *, dev: float | None = None) -> str:
 
 
 def count(number: int) -> str:
-    """A number of parameters as people say it: 0.4M, 12k.
+    """A number of parameters in short: 0.4M, 12k.
 
     >>> count(22_713_216), count(12_345), count(770)
     ('22.7M', '12k', '770')

@@ -1,4 +1,4 @@
-"""What ``manifest.json`` says of a run: what was asked, which decides it, and where it ran."""
+"""The manifest of a run, ``manifest.json``: its configuration, and the machine it runs on."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ PACKAGES = (
     "numpy",
     "scikit-learn",
 )
-"""Those whose version may decide the last bits of a result."""
+"""Packages whose version may decide the last bits of a result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What was asked for, which decides the result, and where it runs, which decides last bits."""
+    """The configuration, which decides the result, and the machine, which decides last bits."""
 
     format: int
     task: dict[str, Any]
@@ -61,9 +61,9 @@ class Manifest:
 
     @classmethod
     def of(cls, job: Job, machine: Machine | None = None) -> Manifest:
-        """The manifest of a run about to start here; the pool is read once, as a stream.
+        """The manifest of a run that starts on this machine; the pool is read once, as a stream.
 
-        Raises for a round larger than a run folder may hold: before anything is trained.
+        Raises, before anything is trained, for a round larger than a run folder can store.
         """
         import torch
 
@@ -101,8 +101,8 @@ class Manifest:
             facts = from_json(raw)
         except ValueError as error:
             raise damaged(path, f"is not JSON: {error}") from None
-        found = facts.get("format") if isinstance(facts, dict) else None
-        if not isinstance(found, int):
+        number = facts.get("format") if isinstance(facts, dict) else None
+        if not isinstance(number, int):
             raise RunError(
                 f"{path} was not written by selftrain: it names no format",
                 "choose another folder: -o NEW",
@@ -110,8 +110,8 @@ class Manifest:
         check_format(raw, str(path), FORMAT, RunError)
         return valid(cls, raw, path)
 
-    def asked(self) -> dict[str, Any]:
-        """What must be the same for a run to go on, but for the number of rounds.
+    def configuration(self) -> dict[str, Any]:
+        """What must be the same for a run to resume, except the number of rounds.
 
         Of a backbone its weights count, not its name.
         """
@@ -124,28 +124,28 @@ class Manifest:
         }
 
     def machine(self) -> dict[str, Any]:
-        """What may differ when a run goes on, at the price of the last bits."""
-        here = {"device": self.device, "threads": self.threads, "cache_mb": self.cache_mb}
-        return {**self.versions, **here}
+        """What may differ when a run resumes; the last bits of the result may then differ."""
+        settings = {"device": self.device, "threads": self.threads, "cache_mb": self.cache_mb}
+        return {**self.versions, **settings}
 
 
 def _order(labelled: Sequence[Labelled]) -> str:
-    """Names an order of rows: batches are drawn by place, so another order is another result.
+    """A hash of the order of rows: batches are drawn by place, so another order changes a result.
 
-    Of dev rows the order decides nothing, nor of a pool, unless it is too long to be held and a
-    round takes all of it.
+    The order of dev rows decides nothing, nor that of a pool, unless it is too long for memory
+    and a round takes all of it.
     """
     uids = json.dumps([row.example.uid for row in labelled])
     return hashlib.sha256(uids.encode()).hexdigest()
 
 
-def differences(was: Any, now: Any, place: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Where two plain values differ: the place, what stood there, and what stands there now."""
-    if isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
-        was, now = dict(enumerate(was)), dict(enumerate(now))
-    if isinstance(was, dict) and isinstance(now, dict):
-        for key in [*was, *(key for key in now if key not in was)]:
+def differences(old: Any, new: Any, place: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Where two plain values differ: the place, the old value, and the new one."""
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        old, new = dict(enumerate(old)), dict(enumerate(new))
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in [*old, *(key for key in new if key not in old)]:
             inner = f"{place}.{key}" if place else str(key)
-            yield from differences(was.get(key), now.get(key), inner)
-    elif was != now:
-        yield place, was, now
+            yield from differences(old.get(key), new.get(key), inner)
+    elif old != new:
+        yield place, old, new

@@ -1,8 +1,8 @@
 """Answers for new texts, row by row in the order they came.
 
-Each has the label, the probability of every class, and the certainty: how far dropout passes
-agree (1: fully). A row is found again by its id, or else by its number; its text is repeated
-only when asked for.
+Each answer has the label, the probability of every class, and the certainty: how far dropout
+passes agree (1: fully). A row keeps its id, or gets its number; its text is repeated only with
+``texts``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def predict(
 ) -> None:
     """Write an answer for every row: CSV, TSV, JSON lines or Parquet by name, CSV to stdout.
 
-    The file appears when it is whole. ``texts`` repeats each text beside its answer.
+    The file appears when it is complete. ``texts`` repeats each text beside its answer.
     """
     check_kind(table.examples, pair=model.task.pair, who="the model")
     names = columns(model, table, texts=texts)
@@ -46,12 +46,12 @@ def predict(
 
 
 def columns(model: Classifier, table: Table, *, texts: bool = False) -> list[str]:
-    """The names of an answer's parts, the id's first, which keeps the name it came with."""
-    ours = ["label", *(f"p_{label}" for label in model.labels), "certainty"]
+    """The column names of an answer; the id comes first and keeps its column name."""
+    names = ["label", *(f"p_{label}" for label in model.labels), "certainty"]
     if texts:
-        ours += ["text", "pair"] if model.task.pair else ["text"]
+        names += ["text", "pair"] if model.task.pair else ["text"]
     first = table.id_column or "row"
-    return ["id" if first in ours else first, *ours]
+    return ["id" if first in names else first, *names]
 
 
 def answers(
@@ -59,11 +59,12 @@ def answers(
 ) -> Iterator[Answer]:
     """One answer a row, in the order of ``columns``.
 
-    Label and probabilities come from the pass without dropout, the one ``evaluate`` scores. The
-    others differ in the last layer alone, which was about as telling as all of them and far cheaper
-    (docs/performance.md); where all layers are one, they differ in all. The certainty of a row
-    varies a little with the rows around it, because dropout is drawn for a batch at a time. A model
-    without dropout is always certain, and one pass is enough.
+    Label and probabilities come from the pass without dropout, which ``evaluate`` scores. The
+    dropout passes have dropout in the last layer alone: certainty from it finds about as many
+    errors as from all layers, and is far cheaper (docs/performance.md). Where all layers share
+    their weights, all have dropout. The certainty of a row varies a little with the rows around it,
+    because dropout is drawn for a batch at a time. A model without dropout is always certain, and
+    one pass is enough.
     """
     from selftrain.method.scores import certainty
     from selftrain.model.build import with_dropout_in
@@ -77,9 +78,9 @@ def answers(
     for examples, votes in annotate(mc_model, table.examples, passes, seed=0, machine=machine):
         best = votes.plain.argmax(1).tolist()
         parts = zip(examples, best, votes.plain.tolist(), certainty(votes).tolist(), strict=True)
-        for example, c, p, certain in parts:
+        for example, c, p, row_certainty in parts:
             number += 1
             name = number if table.id_column is None else example.uid
-            numbers = (round(value, 6) for value in (*p, certain))
+            numbers = (round(value, 6) for value in (*p, row_certainty))
             sides = (example.text, example.pair) if model.task.pair else (example.text,)
             yield (name, model.labels[c], *numbers, *(sides if texts else ()))

@@ -1,14 +1,14 @@
-"""A run folder, read without trust.
+"""Read a run folder without trusting it.
 
     run/
-      manifest.json          what was asked (task, method, seed, data, backbone), and where it ran
+      manifest.json          task, method, seed, data and backbone, and the machine
       rounds/0/              the teacher; rounds/1/ … the students
         model.safetensors    the trained tensors only, and model.json: what they belong to
-        lesson.parquet       what the teacher thought of each pool row, and what became of it
+        lesson.parquet       the teacher's answer on each pool row, and the role of the row
         round.json           numbers, verdict, and the sha256 of the other files
 
-A folder may come from anyone. Reading one follows no link, opens only files whose names stand
-here, and takes no number on trust.
+A folder may come from anyone. Reading one follows no link, opens only files with these names, and
+checks every number.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ def load(
 ) -> Classifier:
     """The model of the last accepted round, or of the given one.
 
-    An embedded backbone is found by itself; any other must be given, because a path or a name
-    that stands in a folder is not followed out of it.
+    An embedded backbone needs no name; any other must be given, because a path or a name in a run
+    folder is not trusted.
     """
     folder = Path(folder)
-    here = verified(folder, _chosen(folder, number), MODEL)
+    place = verified(folder, _chosen(folder, number), MODEL)
 
     from selftrain.model.build import load as load_model
 
-    return load_model(here, backbone)
+    return load_model(place, backbone)
 
 
 def last_accepted(folder: str | Path) -> int:
@@ -55,34 +55,34 @@ def last_accepted(folder: str | Path) -> int:
 
 
 def lessons(folder: str | Path) -> Iterator[tuple[int, AuditLines]]:
-    """What the teacher thought of each pool row: number and audit of every whole round, checked."""
+    """The number and the audit of every finished round, checked as they are read."""
     folder = Path(folder)
     labels = read_manifest(folder).task.get("labels")
     if not (isinstance(labels, list) and all(isinstance(label, str) for label in labels)):
         raise damaged(folder / MANIFEST, "names no classes")
     for record in records(folder):
-        here = verified(folder, record, [LESSON])
-        yield record.number, read_lesson(here / LESSON, labels)
+        place = verified(folder, record, [LESSON])
+        yield record.number, read_lesson(place / LESSON, labels)
 
 
 def check_place(folder: str | Path) -> None:
-    """Raise unless a run may begin in this folder, or go on in it."""
+    """Raise unless a run may start in this folder, or resume in it."""
     existing(Path(folder))
 
 
 def read_manifest(folder: str | Path) -> Manifest:
-    """What is asked of a run, and what it was started with."""
-    found = existing(Path(folder))
-    if found is None:
+    """The manifest of a run folder; an error where the folder is none."""
+    manifest = existing(Path(folder))
+    if manifest is None:
         raise RunError(
             f"{folder} is not a run folder: it has no {MANIFEST}",
             "write one: selftrain fit labelled.csv --unlabelled pool.csv -o run",
         )
-    return found
+    return manifest
 
 
 def existing(folder: Path) -> Manifest | None:
-    """The manifest of a run folder; None where a run may begin; any other folder is an error."""
+    """The manifest of a run folder; None where a run may start; any other folder is an error."""
     with refusals(folder, "read"):
         if not folder.exists():
             return None
@@ -101,7 +101,7 @@ def existing(folder: Path) -> Manifest | None:
 
 
 def records(folder: Path) -> list[Record]:
-    """The records of all whole rounds: 0, 1, 2 … without a gap."""
+    """The records of all finished rounds: 0, 1, 2 … without a gap."""
     read_manifest(folder)
     rounds = folder / ROUNDS
     if not os.path.lexists(rounds):  # killed after the manifest, before anything else
@@ -116,28 +116,26 @@ def records(folder: Path) -> list[Record]:
 
 
 def verified(folder: Path, record: Record, names: Collection[str]) -> Path:
-    """The folder of a round in which the named files are those that were written."""
-    here = folder / ROUNDS / str(record.number)
-    with refusals(here, "read"):
+    """The folder of a round, after the sha256 of each named file was compared with its record."""
+    place = folder / ROUNDS / str(record.number)
+    with refusals(place, "read"):
         for name in names:
-            if sha256(plain_file(here / name)) != record.files[name]:
-                raise damaged(here / name, "is not what was written: its sha256 differs")
-    return here
+            if sha256(plain_file(place / name)) != record.files[name]:
+                raise damaged(place / name, "is not what was written: its sha256 differs")
+    return place
 
 
 def _chosen(folder: Path, number: int | None) -> Record:
-    """The round whose model is asked for."""
-    found = records(folder)
-    if not found:
-        raise RunError(
-            f"{folder} has no whole round yet", "give the command that started it once more"
-        )
+    """The record of the given round, or of the last accepted one."""
+    rounds = records(folder)
+    if not rounds:
+        raise RunError(f"{folder} has no whole round yet", "give the command that started it again")
     if number is None:
-        return [record for record in found if record.accepted][-1]
+        return [record for record in rounds if record.accepted][-1]
     hint = "leave the round out: that gives the last accepted one"
-    if not 0 <= number < len(found):
-        raise RunError(f"{folder} has no round {number}; its last one is {len(found) - 1}", hint)
-    if found[number].failed:
-        why = brief(found[number].why)
+    if not 0 <= number < len(rounds):
+        raise RunError(f"{folder} has no round {number}; its last one is {len(rounds) - 1}", hint)
+    if rounds[number].failed:
+        why = brief(rounds[number].why)
         raise RunError(f"round {number} of {folder} has no model: {why}", hint)
-    return found[number]
+    return rounds[number]

@@ -1,4 +1,4 @@
-"""What ``round.json`` says of a round: its numbers, the verdict, and what its other files are."""
+"""The record of a round, ``round.json``: its numbers, the verdict, and hashes of its files."""
 
 from __future__ import annotations
 
@@ -19,22 +19,27 @@ Number = Scalar | dict[str, int] | list[dict[str, Scalar | None]]
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What ``round.json`` says of a round."""
+    """The content of ``round.json``."""
 
     number: int
+    """0 for the teacher, then 1, 2 and so on."""
     accepted: bool
+    """Whether its model became the next teacher."""
     why: str
+    """Why it was refused, or why the loop ended here; empty otherwise."""
     last: bool
+    """Whether the loop ended here before its last round."""
     numbers: dict[str, Number]
+    """Counts, means and seconds, by name."""
     files: dict[str, str]
     """The sha256 of every other file of the round."""
 
     @classmethod
-    def read(cls, here: Path) -> Record:
+    def read(cls, folder: Path) -> Record:
         """The record in the folder of a round, which may come from anyone."""
-        path = plain_folder(here) / RECORD
+        path = plain_folder(folder) / RECORD
         record = valid(cls, plain_file(path, LARGEST_JSON).read_bytes(), path)
-        if str(record.number) != here.name:
+        if str(record.number) != folder.name:
             raise damaged(path, f"is that of round {record.number}")
         if record.number == 0 and not record.accepted:
             raise damaged(path, "refuses round 0, which has no teacher to fall back on")
@@ -44,8 +49,8 @@ class Record:
 
     @property
     def failed(self) -> bool:
-        """Whether the training broke off: no other refused round ends the loop.
+        """Whether the training failed: no other refused round ends the loop.
 
-        Such a round has no model of its own: the last accepted one stays the result.
+        Such a round has no model: the last accepted one stays the result.
         """
         return self.last and not self.accepted

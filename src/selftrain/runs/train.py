@@ -1,4 +1,4 @@
-"""Train a job in a run folder: every round is on disk before it is yielded, and a run resumes."""
+"""Train a job in a run folder: a round is on disk before it is yielded, and a run resumes."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def train(
 ) -> Iterator[Round]:
     """Self-training with every round on disk before it is yielded; a stopped run resumes.
 
-    Rounds already in the folder are yielded first. A run that starts here is removed after an
-    error, unless it holds a round by then. ``teacher`` gives a finished round 0 of the same
-    definition. With ``part`` a run of more rounds is enough: its first rounds are yielded.
+    Rounds already in the folder are yielded first. An error removes a run that starts here, unless
+    it has a round by then. ``teacher`` gives a finished round 0 of the same definition. With
+    ``part`` the folder may have a run of more rounds: its first rounds are yielded.
     """
     manifest = Manifest.of(job, machine)
-    machine = machine if machine.cache else replace(machine, cache=folder)  # there is room for it
+    machine = machine if machine.cache else replace(machine, cache=folder)  # that disk has space
     with Run.start(folder, manifest, part=part) as run:
         done = run.done(job.backbone)
-        for warning in run.notes:
+        for warning in run.warnings:
             log.warning(warning)
         log_progress(folder, done, job.method)
         if not done and teacher is not None:
@@ -50,7 +50,7 @@ def train(
 
 
 def log_progress(folder: Path, done: Sequence[Round], method: Method) -> None:
-    """Log how far a run found in its folder has come."""
+    """Log whether a run in its folder is finished or resumes."""
     if finished(done, method):
         log.info(f"{folder} is finished: these are its rounds")
     elif done:

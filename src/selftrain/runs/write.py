@@ -1,8 +1,8 @@
-"""A run folder being written: everything a round gave is on disk before its line is printed.
+"""Write a run folder: a round is on disk before its line is printed.
 
-A round is written as ``N.tmp``, brought to disk and renamed: a folder with a number for a name is
-whole. So a run killed at any moment goes on from its last whole round, and since every draw is
-named by seed and round, it ends with the same bits as if nothing had happened.
+A round is written as ``N.tmp``, synced and renamed: a folder whose name is a number is complete.
+A killed run resumes from its last finished round. Every draw is named by seed and round, so the run
+ends with the same bits as one that was never killed.
 """
 
 from __future__ import annotations
@@ -31,61 +31,62 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """A run folder being written, locked against every other writer until it is closed."""
+    """A run folder that is written, locked against other writers until it is closed."""
 
     def __init__(
-        self, folder: Path, manifest: Manifest, notes: tuple[str, ...], held: ExitStack
+        self, folder: Path, manifest: Manifest, warnings: tuple[str, ...], resources: ExitStack
     ) -> None:
         self.folder = folder
         self.manifest = manifest
-        self.notes = notes
-        """What the user should be told before the run goes on."""
-        self._held = held
+        self.warnings = warnings
+        """What the user should know before the run resumes."""
+        self._resources = resources
 
     @classmethod
     def start(cls, folder: str | Path, manifest: Manifest, *, part: bool = False) -> Run:
-        """Begin a run in a new or empty folder, or go on with a run of the same configuration.
+        """Start a run in a new or empty folder, or resume a run of the same configuration.
 
-        Another number of rounds may be asked of it, but not fewer than it has: that would be
-        another result, and is refused unless a ``part`` of what the folder holds is enough.
-        A run begun here is taken back after an error, unless it holds a round by then.
+        A resumed run may ask for another number of rounds, but not for fewer than it has: that is
+        another result, and an error unless ``part`` says that the first rounds are enough. An error
+        removes a run that starts here, unless it has a round by then.
         """
         folder = Path(folder)
-        existing(folder)  # before the lock is made, so that a foreign folder stays as it is
-        with refusals(folder, "write"), ExitStack() as held:
-            made = [place for place in (folder, *folder.parents) if not place.exists()]
+        existing(folder)  # before the lock file exists, so that a foreign folder stays as it is
+        with refusals(folder, "write"), ExitStack() as resources:
+            new_folders = [place for place in (folder, *folder.parents) if not place.exists()]
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            held.enter_context(_locked(folder))
+            resources.enter_context(_locked(folder))
             earlier = existing(folder)
             if earlier is None:
-                held.enter_context(_begun(folder, made))
+                resources.enter_context(_removed_after_error(folder, new_folders))
                 _write_manifest(folder, manifest)
                 sync(folder.parent)
             else:
-                beyond = folder / ROUNDS / str(manifest.method["rounds"] + 1)
-                fewer = os.path.lexists(beyond)  # rounds are asked for than there are
+                next_round = folder / ROUNDS / str(manifest.method["rounds"] + 1)
+                fewer = os.path.lexists(next_round)  # it has more rounds than are asked for
                 _check_same(folder, earlier, manifest, any_rounds=part or not fewer)
                 if not fewer and earlier.method != manifest.method:
                     _write_manifest(folder, replace(earlier, method=manifest.method))
             _clear_rounds(folder)
-            return cls(folder, manifest, _notes(earlier or manifest, manifest), held.pop_all())
+            warnings = _machine_warnings(earlier or manifest, manifest)
+            return cls(folder, manifest, warnings, resources.pop_all())
 
     def __enter__(self) -> Run:
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._held.__exit__(*error)
+        self._resources.__exit__(*error)
 
     def done(self, backbone: Backbone) -> list[Round]:
-        """The whole rounds of those asked for, in order: what ``self_train`` goes on from."""
+        """The finished rounds that are asked for, in order: ``self_train`` resumes after them."""
         from selftrain.model.build import load as load_model
         from selftrain.training.loop import Round, last_accepted
 
         rounds: list[Round] = []
         for record in records(self.folder)[: self.manifest.method["rounds"] + 1]:
-            here = verified(self.folder, record, record.files)
-            model = last_accepted(rounds).model if record.failed else load_model(here, backbone)
-            audit = read_lesson(here / LESSON, self.manifest.task["labels"])
+            place = verified(self.folder, record, record.files)
+            model = last_accepted(rounds).model if record.failed else load_model(place, backbone)
+            audit = read_lesson(place / LESSON, self.manifest.task["labels"])
             lesson = Lesson(gold=(), audit=audit)
             verdict = (record.accepted, record.why, record.last)
             rounds.append(Round(record.number, model, lesson, record.numbers, *verdict))
@@ -95,13 +96,13 @@ class Run:
         """Write a round; when this returns, all of it is on disk."""
         verdict = (round_.accepted, round_.why, round_.last)
         record = Record(round_.number, *verdict, numbers=dict(round_.numbers), files={})
-        with replacing(self.folder / ROUNDS / str(round_.number), private=True) as here:
-            here.mkdir(mode=0o700)
+        with replacing(self.folder / ROUNDS / str(round_.number), private=True) as place:
+            place.mkdir(mode=0o700)
             if not record.failed:
-                round_.model.save(here)
-            write_lesson(here / LESSON, round_.lesson)
-            files = {path.name: sha256(path) for path in sorted(here.iterdir())}
-            _write_json(here / RECORD, replace(record, files=files))
+                round_.model.save(place)
+            write_lesson(place / LESSON, round_.lesson)
+            files = {path.name: sha256(path) for path in sorted(place.iterdir())}
+            _write_json(place / RECORD, replace(record, files=files))
 
 
 def _locked(folder: Path) -> AbstractContextManager[object]:
@@ -113,28 +114,28 @@ def _locked(folder: Path) -> AbstractContextManager[object]:
     except Timeout:
         raise LockedError(
             f"{folder} is being written by another process",
-            "wait until that one has ended, or begin in another folder: -o NEW",
+            "wait until it has ended, or start in another folder: -o NEW",
         ) from None
 
 
 @contextmanager
-def _begun(folder: Path, made: Sequence[Path]) -> Iterator[None]:
-    """Take back a run without a round, and the folders made for it, if an error ends this."""
+def _removed_after_error(folder: Path, new_folders: Sequence[Path]) -> Iterator[None]:
+    """Remove a run without a round, and the folders created for it, if an error ends this."""
     try:
         yield
     except BaseException:
-        with suppress(OSError):  # a folder that holds something, a round or anything else, stays
+        with suppress(OSError):  # a folder that is not empty stays
             if (folder / ROUNDS).exists():
                 (folder / ROUNDS).rmdir()
             for name in (MANIFEST, LOCK):
                 remove(folder / name)
-            for place in made:
+            for place in new_folders:
                 place.rmdir()
         raise
 
 
 def _clear_rounds(folder: Path) -> None:
-    """Make the folder of rounds, and remove what a killed writer left in it."""
+    """Create the folder of rounds, and remove what a killed writer left in it."""
     rounds = folder / ROUNDS
     if not os.path.lexists(rounds):
         rounds.mkdir(mode=0o700)
@@ -143,22 +144,22 @@ def _clear_rounds(folder: Path) -> None:
         remove(leftover)
 
 
-def _check_same(folder: Path, was: Manifest, now: Manifest, *, any_rounds: bool) -> None:
-    for place, before, after in differences(was.asked(), now.asked()):
+def _check_same(folder: Path, old: Manifest, new: Manifest, *, any_rounds: bool) -> None:
+    for place, before, after in differences(old.configuration(), new.configuration()):
         if any_rounds and place == "method.rounds":
             continue
         raise RunError(
             f"{folder} holds a run of another configuration: "
             f"{place} was {before!r:.60}, is now {after!r:.60}",
-            "give what it was last asked for to go on, or begin in another folder: -o NEW",
+            "give the same configuration to resume, or start in another folder: -o NEW",
         )
 
 
-def _notes(was: Manifest, now: Manifest) -> tuple[str, ...]:
+def _machine_warnings(old: Manifest, new: Manifest) -> tuple[str, ...]:
     return tuple(
         f"the run was started with {place} {before}, goes on with {after}: "
         "its result may differ in the last bits"
-        for place, before, after in differences(was.machine(), now.machine())
+        for place, before, after in differences(old.machine(), new.machine())
     )
 
 

@@ -38,9 +38,9 @@ def annotate(
 ) -> Iterator[tuple[list[Example], Votes]]:
     """The votes of T dropout passes on each example, chunk by chunk.
 
-    Below the teacher's cut, if it has one, everything is computed once for all passes.
-    Dropout is drawn for a batch at a time, so the votes on a row depend on its chunk; that is
-    why chunks are cut by the order of the pool alone.
+    Below the layers with dropout everything is computed once for all passes. Dropout is drawn for a
+    batch at a time, so the votes on a row depend on its chunk: the order of the pool alone decides
+    the chunks.
     """
     stream = iter(pool)
     device = machine.accelerator().device
@@ -49,7 +49,7 @@ def annotate(
     while chunk := list(islice(stream, CHUNK)):
         with randomness(seed, "dropout", number):
             votes = _chunk_votes(teacher, chunk, passes, machine)
-        yield chunk, votes  # outside: the reader's own draws must not be undone
+        yield chunk, votes  # outside: random numbers that the reader draws must not be undone
         number += 1
 
 

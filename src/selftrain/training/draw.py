@@ -14,9 +14,9 @@ PROBE_ROWS = 256
 
 
 def pool_of_round(job: Job, number: int) -> list[Example] | Pool:
-    """D_u' of a round (line 4).
+    """D_u', the pool rows of a round (line 4).
 
-    A pool that is too long for memory and taken as a whole comes in the order of its source:
+    A round that takes all of a pool too long for memory reads it in the order of its source:
     sorting would load it. Dropout is drawn chunk by chunk, so there the order of the source decides
     which noise a row gets.
     """

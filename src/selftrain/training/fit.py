@@ -24,7 +24,7 @@ from selftrain.model.heads import Output
 from selftrain.seeds import child
 from selftrain.training.machine import Machine, randomness
 from selftrain.training.reweigh import Losses, Predict, agreement
-from selftrain.training.steps import Step, Table, cycle, late, steps_of
+from selftrain.training.steps import Step, Table, cycle, final_mean, steps_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +33,15 @@ class Fitted:
 
     steps: int
     loss: float
+    """Without contrast and smoothness."""
     contrast: float | None
+    """None where the fit has no contrast."""
     anchors: float | None
     """The share of easy rows that had a contrast term; below 1 only where D_h lacks a class."""
     tuned: int
+    """Parameters that move."""
     total: int
+    """Parameters of the model."""
     seconds: float
 
 
@@ -76,8 +80,8 @@ def fit(model: Classifier, lesson: Lesson, tune: Tune, *, seed: int, machine: Ma
         require_finite(loss, f"after step {total}", tune.learning_rate)
     return Fitted(
         steps=total,
-        loss=late(history.losses),
-        contrast=late(history.contrasts) if history.contrasts else None,
+        loss=final_mean(history.losses),
+        contrast=final_mean(history.contrasts) if history.contrasts else None,
         anchors=history.paired / history.anchors if history.anchors else None,
         tuned=sum(p.numel() for p in model.trainable().values()),
         total=sum(p.numel() for p in model.parameters()),
@@ -178,7 +182,7 @@ def row_losses(out: Output, table: Table, rows: Sequence[int], tune: Tune) -> Te
 def reweighed(
     step: Step, model: Classifier, table: Table, gold_rows: Iterator[int], tune: Tune
 ) -> Step:
-    """The step with its rows weighed by how far they agree with some of the labels (LiST)."""
+    """The step with its rows weighed by how far they agree with some gold rows (LiST)."""
     device = model.device
 
     def losses(rows: Sequence[int]) -> Losses:
@@ -230,7 +234,7 @@ def step_loss(
 
 
 def groups(model: Classifier, tune: Tune) -> list[dict[str, object]]:
-    """Trainable parameters in two groups: the head may have a rate of its own."""
+    """Trainable parameters in two groups: the head may have another learning rate."""
     named = model.trainable()
     head = [p for name, p in named.items() if name.startswith("head.")]
     body = [p for name, p in named.items() if not name.startswith("head.")]

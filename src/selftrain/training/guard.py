@@ -16,14 +16,14 @@ class Verdict:
 
 
 def no_class_lost(labels: Sequence[str], before: Sequence[str], after: Sequence[str]) -> Verdict:
-    """Refuse a student that no longer answers a class its teacher still did (collapse alarm).
+    """Refuse a student that never answers a class that its teacher answers (collapse alarm).
 
-    ``before`` and ``after`` are the answers of teacher and student on the same fixed slice of
-    the pool; no gold label is needed.
+    ``before`` and ``after`` are the answers of teacher and student on the same fixed rows of the
+    pool; no gold label is needed.
     """
-    had, has = Counter(before), Counter(after)
-    lost = [label for label in labels if had[label] and not has[label]]
+    teacher, student = Counter(before), Counter(after)
+    lost = [label for label in labels if teacher[label] and not student[label]]
     if not lost:
         return Verdict(True)
-    names = ", ".join(f"`{label}` ({had[label]} before)" for label in lost)
+    names = ", ".join(f"`{label}` ({teacher[label]} before)" for label in lost)
     return Verdict(False, f"collapse: on {len(after)} pool rows the student never answers {names}")

@@ -17,12 +17,17 @@ class Job:
     """What one run is: all that decides its result."""
 
     task: Task
+    """The classes, and for prompts the template and label words."""
     split: Split
+    """Labelled rows, dev rows and the unlabelled pool."""
     method: Method
+    """The recipe with every choice made."""
     backbone: Backbone
+    """The pretrained encoder."""
     seed: int
+    """Decides every random draw of the run."""
 
 
 def new_model(job: Job, tune: Tune, seed: int) -> Classifier:
-    """A model with the pretrained weights, made as the tune says; the same seed, the same model."""
+    """A model with the pretrained weights, built as the tune says; a seed always gives the same."""
     return build(job.task, job.backbone, tune.architecture, seed=seed)

@@ -16,6 +16,7 @@ from typing import Any
 
 from selftrain.data.rows import AuditLine, Example, Lesson
 from selftrain.errors import TrainingError
+from selftrain.method.selection import RoundDraw
 from selftrain.method.spec import Method
 from selftrain.model.build import copy, with_dropout_in
 from selftrain.model.classifier import Classifier
@@ -35,13 +36,18 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What one round gave. Round 0 is the teacher, fitted on the labels alone."""
+    """What one round gave. Round 0 is the teacher, trained on the gold labels alone."""
 
     number: int
+    """0 for the teacher, then 1, 2 and so on."""
     model: Classifier
+    """The student of the round; in round 0 the teacher."""
     lesson: Lesson
+    """The rows that the model was trained on, and the audit of the pool."""
     numbers: Mapping[str, Any] = field(default_factory=dict)
+    """Counts, means and seconds of the round, by name."""
     accepted: bool = True
+    """Whether the model becomes the next teacher."""
     why: str = ""
     """Why it was refused, or why the loop ends here; empty otherwise."""
     last: bool = False
@@ -49,7 +55,7 @@ class Round:
 
     @property
     def failed(self) -> bool:
-        """Whether the training broke off: no other refused round ends the loop.
+        """Whether the training failed: no other refused round ends the loop.
 
         Its model is that of the last accepted round.
         """
@@ -64,7 +70,7 @@ def self_train(
     guard: Callable[..., Verdict] = no_class_lost,
     machine: Machine | None = None,
 ) -> Iterator[Round]:
-    """Self-training as the paper has it; continues after ``done``, the rounds already finished."""
+    """Algorithm 1 of the paper; continues after ``done``, the rounds already finished."""
     machine = machine or Machine()
     if finished(done, job.method):
         return
@@ -88,7 +94,7 @@ def self_train(
             before, after = probe.answers(teacher), probe.answers(student)
             verdict = guard(job.task.labels, before, after)
             changed = fmean(a != b for a, b in zip(before, after, strict=True))
-            numbers |= {"changed": changed, "fit": [asdict(each) for each in fits]}
+            numbers |= {"changed": changed, "fit": [asdict(fitted) for fitted in fits]}
             if verdict.accept:
                 teacher = probe.remember(copy(student), after)  # line 13
             last = verdict.accept and changed < job.method.converged
@@ -107,7 +113,7 @@ def last_accepted(rounds: Sequence[Round]) -> Round:
 
 
 def finished(rounds: Sequence[Round], method: Method) -> bool:
-    """Whether nothing is left to do."""
+    """Whether a run with these rounds has no round left to train."""
     return bool(rounds) and (rounds[-1].last or rounds[-1].number >= method.rounds)
 
 
@@ -115,7 +121,7 @@ def finished(rounds: Sequence[Round], method: Method) -> bool:
 
 
 def train_teacher(job: Job, machine: Machine) -> Round:
-    """Round 0: the teacher, fitted on the labels alone (lines 1 and 2)."""
+    """Round 0: the teacher, trained on the gold labels alone (lines 1 and 2)."""
     started = time.perf_counter()
     teacher = new_model(job, job.method.teacher, child(job.seed, "teacher"))  # line 1
     numbers: dict[str, Any] = {}
@@ -133,7 +139,7 @@ def train_teacher(job: Job, machine: Machine) -> Round:
 def lesson_of(
     job: Job, teacher: Classifier, number: int, annotate: Annotate, machine: Machine
 ) -> Lesson:
-    """What the teacher's votes on a draw of the pool become (lines 4, 5 and 7-9)."""
+    """The lesson from the teacher's votes on a draw of the pool (lines 4, 5 and 7-9)."""
     pool = pool_of_round(job, number)  # line 4
     mc_model = with_dropout_in(teacher, job.method.dropout_layers)
     votes = annotate(
@@ -147,9 +153,7 @@ def lesson_of(
         votes,
         job.task.labels,
         job.split.labelled,
-        pool=len(pool),
-        number=number,
-        seed=job.seed,
+        RoundDraw(len(pool), number, job.seed),
         folder=machine.cache,
     )
     return with_neighbours(lesson, teacher, job.method.student)
@@ -158,7 +162,7 @@ def lesson_of(
 def train_student(
     job: Job, teacher: Classifier, lesson: Lesson, number: int, machine: Machine
 ) -> tuple[Classifier, list[Fitted]]:
-    """A student, fitted on the lesson in every stage of the method (lines 6 and 10-12)."""
+    """A student, trained on the lesson in every stage of the method (lines 6 and 10-12)."""
     first = job.method.student[0]
     if first.starts_from == "teacher":
         student = copy(teacher)
@@ -186,7 +190,7 @@ class Probe:
         return [model.labels[c] for c in classes]
 
     def remember(self, model: Classifier, answers: list[str]) -> Classifier:
-        """Take these answers for the model's, which is not asked again."""
+        """Store the answers of a model, so that it is not asked again; returns the model."""
         self._known = (model, answers)
         return model
 
@@ -195,7 +199,7 @@ class Probe:
 
 
 def lesson_numbers(lesson: Lesson) -> dict[str, Any]:
-    """Counts and means of a lesson."""
+    """Counts and means of a lesson, by name."""
     classes: Counter[str] = Counter()
     easy: list[AuditLine] = []
     for line in lesson.audit:  # once: a long audit is read from a file
@@ -221,5 +225,5 @@ def warn_of_missing_classes(job: Job, number: int, numbers: Mapping[str, Any]) -
 
 
 def seconds(started: float, doing: str = "") -> dict[str, float]:
-    """The time since then."""
+    """The seconds since then, under a name for what took them."""
     return {f"seconds{doing}": time.perf_counter() - started}

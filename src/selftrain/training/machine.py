@@ -1,4 +1,4 @@
-"""Where a run happens, never what it computes: not part of a run's fingerprint."""
+"""The machine of a run: device, threads, disk and progress, never what the run computes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What frozen layers compute of a row is remembered for the whole run.
+"""The output of frozen layers is computed once for each row of a run, and stored.
 
-A tuning that changes only the top layers leaves the rest as it is, so the state of a row below them
-is the same in every round. Which rows a run reads is known before it starts: room is made for them
-here, and given back when the run ends.
+A tuning of the top layers leaves the layers below as they are, so the state of a row below them is
+the same in every round. Which rows a run reads is known before it starts: this module reserves
+space for their states, and frees it when the run ends.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ENCODED_TOGETHER = 1024  # rows
 def frozen_layers_remembered(
     job: Job, probe_rows: Sequence[Example], machine: Machine
 ) -> Iterator[None]:
-    """Within it the frozen layers read each row of the run once; afterwards nothing is left."""
+    """Within it the frozen layers read each row of the run once; afterwards nothing stays."""
     memories = plan(job, probe_rows, machine)
     try:
         yield
@@ -41,7 +41,7 @@ def frozen_layers_remembered(
 
 
 def plan(job: Job, probe_rows: Sequence[Example], machine: Machine) -> list[Memory]:
-    """Make room for the states of every row that the models of a run read."""
+    """Reserve space for the states of every row that the models of a run read."""
     students = [tune for tune in job.method.student[:1] if tune.starts_from != "teacher"]
     readers: dict[Memory, list[tuple[Classifier, Tune]]] = {}
     for tune in (job.method.teacher, *students):
@@ -74,10 +74,10 @@ def rows_of(job: Job, probe_rows: Sequence[Example]) -> Iterator[Example]:
 
 def space_line(memory: Memory, size: int) -> str:
     """How much disk a memory takes, and whether all rows fit."""
-    rest = "; not all fit: the others are computed each time" if memory.short else ""
+    shortage = "; not all fit: the others are computed each time" if memory.short else ""
     return (
         f"frozen layers are computed once for {memory.planned:,} texts: "
-        f"{size / 1e6:,.0f} MB of disk meanwhile{rest}"
+        f"{size / 1e6:,.0f} MB of disk meanwhile{shortage}"
     )
 
 

@@ -1,4 +1,4 @@
-"""How good an answer is: accuracy, F1, calibration, mean ± sd over seeds, and luck."""
+"""How good answers are: accuracy, F1, calibration, and how well a score finds errors."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def accuracy(answers: Tensor, gold: Tensor) -> float:
 def f1(answers: Tensor, gold: Tensor, c: int) -> float:
     """F1 of class c; 0 where the class is neither answered nor present."""
     right = float(((answers == c) & (gold == c)).sum())
-    said_or_was = float((answers == c).sum() + (gold == c).sum())
-    return 2 * right / said_or_was if said_or_was else 0.0
+    answered_and_present = float((answers == c).sum() + (gold == c).sum())
+    return 2 * right / answered_and_present if answered_and_present else 0.0
 
 
 def macro_f1(answers: Tensor, gold: Tensor, classes: int) -> float:
@@ -29,34 +29,34 @@ def macro_f1(answers: Tensor, gold: Tensor, classes: int) -> float:
 
 
 def reliability(p: Tensor, gold: Tensor, bins: int = 10) -> list[tuple[int, float, float]]:
-    """How many answers fall into each equal bin of confidence, how sure and how right they are.
+    """Of each equal bin of confidence the number of answers, their confidence and accuracy.
 
     Empty bins are left out.
     """
-    sure, answers = p.double().max(1)
+    confidence, answers = p.double().max(1)
     right = (answers == gold).double()
-    bin_of = (sure * bins).long().clamp(max=bins - 1)
+    bin_of = (confidence * bins).long().clamp(max=bins - 1)
     inside = [bin_of == b for b in range(bins)]
     return [
-        (int(rows.sum()), float(sure[rows].mean()), float(right[rows].mean()))
+        (int(rows.sum()), float(confidence[rows].mean()), float(right[rows].mean()))
         for rows in inside
         if bool(rows.any())
     ]
 
 
 def calibration_error(p: Tensor, gold: Tensor, bins: int = 10) -> float:
-    """Expected calibration error: how far confidence and accuracy lie apart, over equal bins.
+    """Expected calibration error: the gap between confidence and accuracy, over equal bins.
 
     0 means that of the answers given with confidence 0.8, 80 % are right.
     """
     parts = reliability(p, gold, bins)
-    return sum(rows * abs(sure - right) for rows, sure, right in parts) / len(gold)
+    return sum(rows * abs(confidence - right) for rows, confidence, right in parts) / len(gold)
 
 
 def error_detection_area(trust: Tensor, right: Tensor) -> float:
     """The chance that a right answer is trusted more than a wrong one (ties count half).
 
-    0.5 is blind, 1 is perfect; NaN when every answer is right, or every one is wrong.
+    0.5 is chance, 1 is perfect; NaN when every answer is right, or every one is wrong.
     """
     good, bad = trust[right.bool()].double(), trust[~right.bool()].double()
     if not len(good) or not len(bad):

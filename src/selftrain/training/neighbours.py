@@ -33,10 +33,10 @@ def nearest(features: Tensor, count: int) -> tuple[tuple[int, ...], ...]:
     """
     unit = F.normalize(features, dim=1)
     count = min(count, len(unit) - 1)
-    found: list[tuple[int, ...]] = []
+    neighbours: list[tuple[int, ...]] = []
     for start in range(0, len(unit), ROWS_AT_ONCE):
-        alike = unit[start : start + ROWS_AT_ONCE] @ unit.T  # [n, N]
-        for place in range(len(alike)):
-            alike[place, start + place] = -2  # a row is no neighbour of itself
-        found += map(tuple, alike.topk(count, dim=1).indices.tolist())
-    return tuple(found)
+        similarity = unit[start : start + ROWS_AT_ONCE] @ unit.T  # [n, N]
+        for place in range(len(similarity)):
+            similarity[place, start + place] = -2  # a row is no neighbour of itself
+        neighbours += map(tuple, similarity.topk(count, dim=1).indices.tolist())
+    return tuple(neighbours)

@@ -1,7 +1,7 @@
-"""What can be known before anything is trained or written: errors now rather than in an hour.
+"""Checks before anything is trained or written: an error now rather than in an hour.
 
-Every model of the method is built once, so a template, a label word, a missing MLM head or a
-layer that is not there is found here, and so is a teacher without dropout.
+Every model of the method is built once. That finds a wrong template or label word, a missing MLM
+head, a layer that does not exist, and a teacher without dropout.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FIRST_TEXTS = 1_000  # checked of a pool that is too long for memory
 
 
 def preflight(job: Job) -> list[str]:
-    """Raise what would end the run later; return warnings as sentences."""
+    """Raise for what would stop the run later; return warnings as sentences."""
     method = job.method
     models = [new_model(job, tune, seed=0) for tune in (method.teacher, *method.student)]
     # Line 13: the student of a round annotates for the next.
@@ -37,7 +37,7 @@ def preflight(job: Job) -> list[str]:
 
 
 def check_dropout(model: Classifier, passes: int) -> None:
-    """Raise for an annotator whose passes would all agree: they measure no certainty."""
+    """Raise for an annotator without dropout: its passes would all agree."""
     if not any(dropout_rates(model)):
         raise ModelError(
             f"`{model.backbone.name}` has no dropout as the method asks for it (dropout = 0), "
@@ -47,7 +47,7 @@ def check_dropout(model: Classifier, passes: int) -> None:
 
 
 def dropout_set(models: Sequence[Classifier]) -> Iterator[str]:
-    """The rate that was set because the backbone has none and none was asked for."""
+    """A warning where a dropout rate was set because the backbone has none."""
     for rate in {model.dropout_added for model in models} - {None}:
         name = models[0].backbone.name
         yield f"`{name}` has no dropout of its own, and certainty needs some: {rate} is set"
@@ -63,7 +63,7 @@ def texts_read(job: Job) -> Iterator[Example]:
 
 
 def texts_cut(model: Classifier, texts: Iterable[Example]) -> Iterator[str]:
-    """How many of the texts are longer than the model reads."""
+    """A warning where texts are longer than the model reads, with their number."""
     rows, cut, longest = 0, 0, 0
     for row in encoded(model, texts):
         rows, cut = rows + 1, cut + bool(row.cut)

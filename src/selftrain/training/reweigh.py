@@ -1,9 +1,9 @@
-"""How far each row's gradient points where the labels' gradient does (LiST).
+"""How far each row's gradient agrees with the gradient of the gold labels (LiST).
 
     w_i = relu(<grad l_i, grad L_gold>) / (sum + 1e-6)
 
 No gradient of a single row is computed: the inner products of a whole batch are one derivative of
-its losses in the direction of the labels' gradient, a forward pass that carries tangents.
+its losses in the direction of the gold gradient, a forward pass that carries tangents.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from selftrain.model.heads import Output
 Predict = Callable[[Batch], Output]
 """A model, or one with other parameters in its place."""
 Losses = Callable[[Predict], Tensor]
-"""The losses of some rows, [B], of whoever predicts."""
+"""The losses of some rows, [B], from the model that predicts them."""
 
 
 def agreement(model: Classifier, rows: Losses, gold: Losses) -> Tensor:
@@ -34,7 +34,7 @@ def agreement(model: Classifier, rows: Losses, gold: Losses) -> Tensor:
     model.eval()
     names = list(model.trainable())
     with torch.enable_grad():
-        down = torch.autograd.grad(gold(model).mean(), list(model.trainable().values()))
+        gold_gradient = torch.autograd.grad(gold(model).mean(), list(model.trainable().values()))
 
     def losses(*tensors: Tensor) -> Tensor:
         parameters = dict(zip(names, tensors, strict=True))
@@ -42,7 +42,7 @@ def agreement(model: Classifier, rows: Losses, gold: Losses) -> Tensor:
 
     values = tuple(parameter.detach() for parameter in model.trainable().values())
     with torch.no_grad(), sdpa_kernel(SDPBackend.MATH):  # the fused kernels carry no tangents
-        inner: Tensor = jvp(losses, values, down)[1]
+        products: Tensor = jvp(losses, values, gold_gradient)[1]
     model.train(was_training)
-    agreeing: Tensor = inner.detach().relu()
+    agreeing: Tensor = products.detach().relu()
     return agreeing / (agreeing.sum() + 1e-6)

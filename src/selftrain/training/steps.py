@@ -1,7 +1,7 @@
-"""What each step of a fit is made of: the lesson as rows, and which of them meet.
+"""The steps of a fit: the lesson as rows, and which rows make a batch.
 
-A step learns from some rows and encodes a few more for their company: partners and hard rows of the
-same classes for the contrast, neighbours for smoothness, each once and shared by all that need it.
+A step trains on some rows and encodes a few more beside them: partners and hard rows of the same
+classes for the contrast, neighbours for smoothness. Each is encoded once and shared.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class Table:
 
     @property
     def learn(self) -> range:
-        """The rows a step is made of: easy ones, or gold where there are none (the teacher)."""
+        """The rows that batches are drawn from: easy, or gold where there are none (teacher)."""
         return self.easy or self.gold
 
     def gold_in_batch(self, tune: Tune) -> int:
-        """How many rows of a batch come from D_l beside easy ones; at least one easy row stays."""
+        """How many rows of a batch come from D_l beside easy rows; at least one row is easy."""
         if not self.easy or not self.gold:
             return 0
         return min(round(tune.gold_share * tune.batch_size), tune.batch_size - 1)
@@ -49,25 +49,25 @@ class Table:
     @staticmethod
     def of(model: Classifier, lesson: Lesson) -> Table:
         """The lesson's rows as this model reads them."""
-        every: list[Labelled] = [*lesson.gold, *lesson.easy, *lesson.hard]
+        items: list[Labelled] = [*lesson.gold, *lesson.easy, *lesson.hard]
         place = {label: c for c, label in enumerate(model.labels)}
-        labels = torch.tensor([place[item.label] for item in every])
+        labels = torch.tensor([place[item.label] for item in items])
         onehot = torch.eye(len(place))[labels]
-        given = [item.soft for item in every]
+        given = [item.soft for item in items]
         soft = torch.stack(
             [torch.tensor(s) if s is not None else onehot[i] for i, s in enumerate(given)]
         ).float()
         first, second = len(lesson.gold), len(lesson.gold) + len(lesson.easy)
-        spans = {"easy": range(first, second), "hard": range(second, len(every))}
+        spans = {"easy": range(first, second), "hard": range(second, len(items))}
         by_class: dict[str, dict[int, list[int]]] = {"easy": {}, "hard": {}}
         for kind, span in spans.items():
             for i in span:
                 by_class[kind].setdefault(int(labels[i]), []).append(i)
         return Table(
-            model.encode([item.example for item in every]),
+            model.encode([item.example for item in items]),
             labels,
             soft,
-            torch.tensor([item.weight for item in every]),
+            torch.tensor([item.weight for item in items]),
             range(first),
             spans["easy"],
             spans["hard"],
@@ -78,18 +78,18 @@ class Table:
     def tied(self, rows: Sequence[int]) -> Tensor:
         """Which two of these easy rows are neighbours of one pseudo label, [B, B].
 
-        A row that an epoch's end brings twice is a neighbour of itself.
+        Where an epoch ends a batch may have a row twice: it is a neighbour of itself.
         """
         first = self.easy.start
         near = [{i, *(first + place for place in self.near[i - first])} for i in rows]
-        links = torch.tensor([[j in of_class for j in rows] for of_class in near])
+        links = torch.tensor([[j in neighbours for j in rows] for neighbours in near])
         labels = self.labels[torch.tensor(rows)]
         return (links | links.T) & (labels[:, None] == labels)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The rows of one step: the first ``learn`` are learnt from, all are encoded."""
+    """The rows of one step: all are encoded, the first ``learn`` have a loss."""
 
     rows: list[int]
     learn: int
@@ -97,15 +97,15 @@ class Step:
     easy: int
     """How many of the first rows are easy."""
     neighbours: tuple[int, ...] = ()
-    """Places in rows of those that smoothness pulls together or pushes away."""
+    """Places in rows of those that smoothness pulls together or pushes apart."""
     weights: Tensor | None = None
-    """The weight of each row that is learnt from, [learn]; None: the lesson's."""
+    """The weight of each of the first ``learn`` rows; None takes the lesson's."""
 
 
-def late(values: Sequence[float]) -> float:
+def final_mean(values: Sequence[float]) -> float:
     """The mean over the last tenth of the steps, of which there is at least one.
 
-    >>> late([4.0] * 18 + [1.0, 2.0])
+    >>> final_mean([4.0] * 18 + [1.0, 2.0])
     1.5
     """
     return fmean(values[-max(1, len(values) // 10) :])
@@ -118,10 +118,10 @@ def cycle(items: Sequence[int], random: Random) -> Iterator[int]:
 
 
 def steps_of(table: Table, tune: Tune, random: Random) -> Iterator[Step]:
-    """Batches without end: a share of gold, the rest in epochs over the easy rows.
+    """Batches without end: a share of gold rows, the others in epochs over the easy rows.
 
-    Rows for the contrast and for smoothness have generators of their own, so that a method without
-    them learns from the same batches as one with them.
+    Rows for the contrast and for smoothness come from separate generators, so that a method without
+    them trains on the same batches as one with them.
     """
     for_batches, for_contrast, for_smoothness = (
         Random(random.getrandbits(64))  # noqa: S311
@@ -150,8 +150,8 @@ def with_contrast(
 ) -> Step:
     """Add the rows of the contrast: a partner where a class has one easy row, N_n hard of each.
 
-    An anchor goes without a term only when D_h lacks its class, never for an unlucky batch. A
-    class with one easy row in all is its own partner: encoded twice, under two dropout masks.
+    An anchor has no term only when D_h lacks its class, never because of an unlucky batch. The only
+    easy row of a class is its own partner: it is encoded twice, under two dropout masks.
     """
     easy = step.rows[: step.easy]
     places: dict[int, list[int]] = {}

@@ -1,7 +1,7 @@
 """Task-adaptive pretraining (TAPT): before it sees a label, an encoder reads the pool.
 
-Words of the pool are masked and guessed through the backbone's own MLM head, which stays as it is;
-the encoder moves. What is learnt so is part of the model, since all of it is tuned afterwards.
+It predicts masked words of the pool through the backbone's MLM head. The head stays as it is, the
+encoder moves; it is saved with the model, because all of its parameters are tuned afterwards.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from selftrain.model.mlm import MLMHead
 from selftrain.seeds import child
 from selftrain.training.fit import BETAS, Course, optimise
 from selftrain.training.machine import Machine, randomness
-from selftrain.training.steps import cycle, late
+from selftrain.training.steps import cycle, final_mean
 
 
 def pretrain(
@@ -39,7 +39,7 @@ def pretrain(
     if backbone.mlm is None:
         raise ModelError(
             f"`{backbone.name}` has no pretrained MLM head; reading the pool needs one",
-            "take one that has: --backbone minilm-mlm",
+            "use one that has: --backbone minilm-mlm",
         )
     device = machine.accelerator().device
     model.to(device)
@@ -68,7 +68,7 @@ def pretrain(
     )
     with randomness(seed, "adapt"):
         optimise(model, course, loss_of_step, machine)
-    return late(losses) if losses else None
+    return final_mean(losses) if losses else None
 
 
 def masked_word_loss(

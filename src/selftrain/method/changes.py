@@ -54,10 +54,10 @@ def given(flags: Plain) -> dict[str, Any]:
     >>> given({"seed": None, "method": {"name": None, "rounds": 2}})
     {'method': {'rounds': 2}}
     """
-    kept = {
+    entries = {
         key: given(value) if isinstance(value, Mapping) else value for key, value in flags.items()
     }
-    return {key: value for key, value in kept.items() if value is not None}
+    return {key: value for key, value in entries.items() if value is not None}
 
 
 def merged(base: Plain, changes: Plain) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from selftrain.model.embedded import ADDON, EMBEDDED
 from selftrain.model.mlm import HEAD_NAMES, MLMHead, new_head
 from selftrain.model.prompt import tokenise
 from selftrain.model.tokens import frame
-from selftrain.training.tapt import guesses, hide
+from selftrain.training.tapt import hide, predicted_words
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def validate(encoder: nn.Module, head: MLMHead, rows: Tensor, backbone: Backbone
     loss = right = count = 0.0
     for batch in torch.split(rows, 32):
         hidden, where = hide(batch, backbone.tokenizer, 0.15, draw)
-        logits, gold = guesses(encoder, head, whole(hidden), where), batch[where]
+        logits, gold = predicted_words(encoder, head, whole(hidden), where), batch[where]
         loss += float(F.cross_entropy(logits, gold, reduction="sum"))
         right += int((logits.argmax(1) == gold).sum())
         count += len(gold)
@@ -156,7 +156,9 @@ def train(backbone: Backbone, head: MLMHead, rows: Tensor, held_out: Tensor, how
         bar = progress.add_task("training", total=how.steps)
         for number, batch in enumerate(steps(rows, how), start=1):
             hidden, where = hide(batch, backbone.tokenizer, how.masked, draw)
-            loss = F.cross_entropy(guesses(encoder, head, whole(hidden), where), batch[where])
+            loss = F.cross_entropy(
+                predicted_words(encoder, head, whole(hidden), where), batch[where]
+            )
             optimizer.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(moving, 1.0)

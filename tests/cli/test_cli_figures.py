@@ -21,8 +21,9 @@ from selftrain import cli
 from selftrain.cli.figures import figure
 from selftrain.data.rows import Labelled
 from selftrain.experiments import results
-from selftrain.runs.read import history
+from selftrain.runs.read import last_accepted
 from selftrain.runs.train import train
+from selftrain.training.job import Job
 
 
 @pytest.fixture
@@ -105,8 +106,8 @@ def test_a_wrong_flag_is_named_before_anything_is_written(command, cells, tmp_pa
 def run(tmp_path, tiny_folder, tiny_backbone) -> Path:
     """A run of a second."""
     method = replace(METHOD, name="upet-head-adapter-wo-contrast", rounds=1)
-    given_ = {"backbone": tiny_backbone("bert"), "seed": 7, "on": MACHINE}
-    for _ in train(tmp_path / "run", TASK, SPLIT, method, **given_):
+    job = Job(TASK, SPLIT, method, tiny_backbone("bert"), seed=7)
+    for _ in train(tmp_path / "run", job, MACHINE):
         pass
     return tmp_path / "run"
 
@@ -135,8 +136,8 @@ def test_each_run_sees_the_same_rows_whatever_their_order(command, run, tmp_path
     assert [row["x"] for row in first[:6]] == [row["x"] for row in first[6:]]
     words = " ".join(texts_of(svg))
     assert "6 rows of test.jsonl" in words
-    kept = [line["number"] for line in history(run) if line["accepted"]][-1]
-    assert f"silhouette {first[0]['silhouette']:.3f} (round {kept}, seed 7)" in words
+    final = last_accepted(run)
+    assert f"silhouette {first[0]['silhouette']:.3f} (round {final}, seed 7)" in words
     assert "contrast" in words  # the method's name
     assert not any(row.example.text in svg.read_text("utf-8") + one.out for row in rows)
 

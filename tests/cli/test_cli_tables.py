@@ -126,8 +126,8 @@ def test_a_flag_that_a_table_does_not_read_is_named(cells: Path, tmp_path: Path)
 
 
 GIVEN = {
-    "cells": ("cells.jsonl",),
-    "on_rows": ("--on", "design"),
+    "file": ("cells.jsonl",),
+    "scored_on": ("--on", "design"),
     "metric": ("--metric", "f1"),
     "shots": ("--shots", 32),
     "backbone": ("--backbone", "minilm"),
@@ -150,7 +150,7 @@ def test_every_flag_is_known_here() -> None:
 @pytest.mark.parametrize("kind", sorted(READ))
 def test_every_flag_that_a_table_does_not_read_is_refused(kind: Kind) -> None:
     for name in GIVEN.keys() - READ[kind]:
-        named = "CELLS" if name == "cells" else GIVEN[name][0]
+        named = "CELLS" if name == "file" else GIVEN[name][0]
         assert refused(kind, *GIVEN[name]).message == f"table {kind} does not read {named}"
 
 

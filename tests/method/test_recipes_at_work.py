@@ -24,6 +24,7 @@ from selftrain.method.recipes import (
 from selftrain.method.scores import joined
 from selftrain.method.selection import Reliable, Selection, Uniform
 from selftrain.method.spec import Method, digest
+from selftrain.training.job import Job
 from selftrain.training.loop import self_train
 
 GRIDS = sorted((Path(__file__).parents[2] / "benchmarks" / "paper").glob("*.toml"))
@@ -130,9 +131,8 @@ def test_soft_labels_of_list_are_the_plain_answers():
 )
 def test_every_method_runs_through_the_one_loop(tiny_backbone, name):
     method = small(recipe(name))
-    rounds = list(
-        self_train(TASK, SPLIT, method, backbone=tiny_backbone("bert"), seed=1, on=MACHINE)
-    )
+    job = Job(TASK, SPLIT, method, tiny_backbone("bert"), 1)
+    rounds = list(self_train(job, machine=MACHINE))
     assert len(rounds) == method.rounds + 1
     assert all(not round_.last for round_ in rounds)
 
@@ -140,14 +140,8 @@ def test_every_method_runs_through_the_one_loop(tiny_backbone, name):
 def test_ust_students_go_on_from_their_teacher(tiny_backbone):
     method = small(recipe("ust"))
     still = replace(method.student[0], learning_rate=1e-60, head_learning_rate=None)
-    teacher, student, *_ = self_train(
-        TASK,
-        SPLIT,
-        replace(method, student=(still,)),
-        backbone=tiny_backbone("bert"),
-        seed=1,
-        on=MACHINE,
-    )
+    job = Job(TASK, SPLIT, replace(method, student=(still,)), tiny_backbone("bert"), 1)
+    teacher, student, *_ = self_train(job, machine=MACHINE)
     assert same(teacher.model, student.model)
 
 

@@ -136,7 +136,7 @@ def test_a_text_keeps_its_punctuation_where_the_template_brings_none(
         ("{a} {mask} {b}", False, "0 {text}; expected 1"),
         ("{text} {mask} {title}", False, "1 {title}; expected 0"),
         ("{text} {mask", False, "cannot be read"),
-        ("{text!r} {mask}", False, "says more of {text} than its name"),
+        ("{text!r} {mask}", False, "has more in {text} than a name"),
     ],
 )
 def test_a_template_that_cannot_be_filled_is_an_error(

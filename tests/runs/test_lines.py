@@ -93,7 +93,7 @@ def test_what_is_not_above_the_majority_class_is_marked() -> None:
 
 def test_a_table_keeps_every_cell() -> None:
     console = Console(width=60, file=StringIO())
-    console.print(table(("a", "b"), [("one", "1"), ("two", "22")], title="t", figures=True))
+    console.print(table(("a", "b"), [("one", "1"), ("two", "22")], title="t", numeric=True))
     lines = console.file.getvalue().splitlines()
     assert lines[0].strip() == "t"
     assert [line for line in lines if "│" in line] == ["│ one │  1 │", "│ two │ 22 │"]

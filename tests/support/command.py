@@ -28,6 +28,10 @@ method.select.shares = [0.5]
 """
 
 
+FIT = "fit labelled.csv -u pool.csv -o run --config quick.toml --backbone {bert}"
+EXCLUDES = {"method.select.count ": "method.select.shares "}
+
+
 class Said(NamedTuple):
     code: int
     out: str
@@ -59,8 +63,9 @@ def sentences(count: int, first: int = 0) -> list[tuple[str, str]]:
 
 
 def config(lines: str = "") -> str:
-    """The quick config with lines of one's own, which go before ours."""
+    """The quick config with lines of one's own, which replace ours."""
     names = [line.partition("=")[0] for line in lines.splitlines()]
+    names += [EXCLUDES[name] for name in names if name in EXCLUDES]
     ours = [line for line in QUICK.splitlines() if line.partition("=")[0] not in names]
     return "\n".join([*ours, lines])
 

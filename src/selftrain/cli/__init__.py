@@ -1,6 +1,6 @@
 """The command line: words and exit codes only.
 
-stdout carries data, stderr talk. Heavy rooms are imported inside the commands, so that help is
+stdout carries data, stderr messages. Heavy rooms are imported inside the commands, so that help is
 instant and a bad path or column is reported before torch is loaded. Exit codes: 0 done, 1 an error
 with a hint, 2 a command that cannot be read, 130 stopped with Ctrl-C.
 """
@@ -20,7 +20,11 @@ from selftrain.cli import answer, audit, bench, demo, figures, fit, look, sweep,
 from selftrain.cli.talk import log_shown, say
 from selftrain.errors import SelftrainError
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},  # every command inherits them
+)
 for command in (
     demo.demo,
     fit.fit,
@@ -37,7 +41,7 @@ for command in (
     app.command()(command)
 app.add_typer(figures.figure, name="figure")
 
-STOPPED = 130  # what a shell says of a program ended by Ctrl-C; typer's too
+STOPPED = 130  # the exit code of a program ended by Ctrl-C; typer's too
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -46,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     try:
         with log_shown():
             code = app(arguments, prog_name="selftrain", standalone_mode=False)
-        sys.stdout.flush()  # here, where what the system says can still be told
+        sys.stdout.flush()  # here, where an error of the system can still be reported
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
@@ -56,15 +60,15 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         fail(error.message, error.hint, 1)
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
-        typed = context.command_path if context else "selftrain"
-        fail(error.format_message(), f"{typed} --help", 2)
+        command_path = context.command_path if context else "selftrain"
+        fail(error.format_message(), f"{command_path} --help", 2)
     if code == STOPPED:
         say("stopped")
     sys.exit(code or 0)
 
 
 def speak_utf8() -> None:
-    """Write UTF-8 to files and pipes, and to a terminal what it knows: any text can be written."""
+    """Write UTF-8 to files and pipes, and to a terminal what it can show."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             encoding = None if stream.isatty() else "utf-8"
@@ -72,7 +76,7 @@ def speak_utf8() -> None:
 
 
 def fail(problem: str, hint: str, code: int) -> NoReturn:
-    """Say what went wrong and what to try."""
+    """Print what went wrong and what to try, and exit."""
     say(f"error: {problem}")
     say("")
     say(f"hint: {hint}")

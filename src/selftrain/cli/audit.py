@@ -1,4 +1,4 @@
-"""``selftrain audit``: how right the pseudo labels of a run were."""
+"""``selftrain audit``: how many pseudo labels of a run were right."""
 
 from __future__ import annotations
 
@@ -9,92 +9,89 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from selftrain.cli import options
-from selftrain.cli.answer import check_fits
+from selftrain.cli.bundles import with_options
+from selftrain.cli.inputs import check_fits
 from selftrain.cli.talk import Watch, show, show_json, warn
 
 if TYPE_CHECKING:
     from selftrain.runs.audit import Truth
 
-Told = Sequence[tuple[int, "Truth"]]
+Truths = Sequence[tuple[int, "Truth"]]
+"""The numbers of rounds, and how right the pseudo labels of each were."""
 Table = tuple[list[str], list[list[str]]]
 NOTHING = "–"
 
 
+@with_options
 def audit(
     run: options.RunFolder,
     gold: Annotated[
         Path,
         typer.Argument(help="Labels of the pool's texts, in a file no training has seen."),
     ],
-    text: options.TextColumn = None,
-    pair: options.PairColumn = None,
-    label: options.LabelColumn = None,
-    id_: options.IdColumn = None,
-    as_json: options.Json = False,
-    as_markdown: options.Markdown = False,
+    columns: options.ColumnOptions,
+    form: options.FormatOptions,
 ) -> None:
-    """Tell how right the pseudo labels of each round were.
+    """Show how many pseudo labels of each round were right.
 
     selftrain audit run gold.csv
 
     Rows are joined by id, or by their text where the pool had no ids.
     Pool rows without a gold label are counted and left out.
     """
-    from selftrain.data.read import Columns, read_labelled
+    from selftrain.data.read import read_labelled
     from selftrain.data.rows import Notes
 
-    options.check_one(as_json, as_markdown)
     notes = Notes()
     with Watch() as watch:
         with watch.busy("reading"):
             check_fits(run, ())  # first: what is no run folder is found before a long file is read
-            columns = Columns(text=text, pair=pair, label=label, id=id_)
-            rows = read_labelled(gold, columns, notes=notes)
+            rows = read_labelled(gold, columns.columns(), notes=notes)
             check_fits(run, [row.example for row in rows])
         with watch.busy("comparing"):
             from selftrain.runs.audit import by_round, gold_labels, plain
 
             labels = gold_labels(rows, notes=notes)
-            del rows  # their texts: a lesson can be long, and the names are enough
+            del rows  # a lesson can be long; the labels are enough
             warn(notes)
-            told = by_round(run, labels)
-    if as_json:
-        show_json([plain(number, found) for number, found in told])
-    elif as_markdown:
+            truths = by_round(run, labels)
+    tables = (round_rows(truths), class_rows(truths))
+    if form.as_json:
+        show_json([plain(number, truth) for number, truth in truths])
+    elif form.as_markdown:
         from selftrain.experiments.tables.sheet import markdown_table
 
-        tables = (markdown_table(*each) for each in (round_rows(told), class_rows(told)))
-        print(*tables, sep="\n\n")
+        print(*(markdown_table(*each) for each in tables), sep="\n\n")
     else:
-        for head, body in (round_rows(told), class_rows(told)):
-            show(head, body, figures=True)
+        for head, rows_shown in tables:
+            show(head, rows_shown, numeric=True)
 
 
-def round_rows(told: Told) -> Table:
+def round_rows(truths: Truths) -> Table:
     """A head and one line for each round: accuracies and the effective size in percent."""
     areas = ("confidence", "certainty", "weight")
     head = ["round", "judged", "gold", "all", "easy", "hard", "left", "effective", "ECE"]
     rows = []
-    for number, found in told:
-        parts = (found.parts[name] for name in ("all", "easy", "hard", "left"))
+    for number, truth in truths:
+        parts = (truth.parts[name] for name in ("all", "easy", "hard", "left"))
         rows.append(
             [
-                *map(str, (number, found.audit_line, found.rows)),
+                *map(str, (number, truth.audit_line, truth.rows)),
                 *(percent(part.accuracy) for part in parts),
-                percent(found.effective_share),
-                share(found.calibration_error),
-                *(share(found.areas[name]) for name in areas),
+                percent(truth.effective_share),
+                share(truth.calibration_error),
+                *(share(truth.areas[name]) for name in areas),
             ]
         )
     return [*head, *(f"area of {name}" for name in areas)], rows
 
 
-def class_rows(told: Told) -> Table:
+def class_rows(truths: Truths) -> Table:
     """A head and one line for each class and round: everything in percent."""
     head = "class|round|prior|pseudo|easy|accuracy|precision|easy accuracy|easy precision"
     rows = []
-    for number, found in told:
-        every, easy = found.parts["all"], found.parts["easy"]
+    for number, truth in truths:
+        every, easy = truth.parts["all"], truth.parts["easy"]
         prior, pseudo, picked = every.prior, every.histogram, easy.histogram
         for label in every.classes:
             both = (every.classes[label], easy.classes[label])

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from selftrain.cli import inputs, options
-from selftrain.cli.config import Config
-from selftrain.cli.fit import resumable
-from selftrain.cli.inputs import seeds_of
-from selftrain.cli.talk import Watch, say, show_json
+from selftrain.cli.bundles import with_options
+from selftrain.cli.config import settings_of
+from selftrain.cli.talk import Watch, duration, resumable, say, show_json
 from selftrain.errors import ConfigError
 from selftrain.experiments.gridfile import COMPARED, read_grid
 
@@ -27,7 +27,103 @@ HUB = "hub"
 """In the place of a folder: rows are fetched."""
 
 
+@dataclass(frozen=True, slots=True)
+class GridOptions:
+    """What is compared: a grid file, and flags that override it."""
+
+    grid: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A TOML file for all of this; flags override it."),
+    ] = None
+    method: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Once for each; see `selftrain methods`."),
+    ] = None
+    task: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Once for each of the tasks.")
+    ] = None
+    backbone: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Once for each: minilm, minilm-mlm, a folder, a hub name."
+        ),
+    ] = None
+    seeds: Annotated[
+        str | None, typer.Option(metavar="N,N,…", help="With commas (12,21,42,87,100).")
+    ] = None
+    shots: Annotated[
+        list[str] | None, typer.Option(metavar="N", help="Labels a class, or full; once for each.")
+    ] = None
+    preset: options.PresetName = None
+    as_published: Annotated[
+        bool,
+        typer.Option("--as-published", help="Preset paper, baselines with their published sizes."),
+    ] = False
+    rounds: Annotated[
+        int | None, typer.Option(metavar="N", help="At most this many, of every method.")
+    ] = None
+    scored_on: options.ScoredOn = "test"
+    rows: Annotated[
+        int | None, typer.Option(metavar="N", help="At most this many test rows (2000).")
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.as_published and self.preset is not None:
+            raise ConfigError("--as-published is a preset of its own", "leave out --preset")
+
+    def entries(self) -> dict[str, Any]:
+        """The entries of the grid file, with the flags that were given on top."""
+        flags = {
+            "methods": self.method,
+            "tasks": self.task,
+            "backbones": self.backbone,
+            "seeds": options.seeds_of(self.seeds or None) or None,
+            "shots": self.shots,
+            "preset": "published" if self.as_published else self.preset,
+            "rounds": self.rounds,
+            "rows": self.rows,
+        }
+        given = {name: value for name, value in flags.items() if value is not None}
+        return {**read_grid(self.grid), **given}
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerOptions:
+    """Who computes, where it is not this process alone."""
+
+    storage: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="An Optuna storage: workers with the same command share the grid.",
+            rich_help_panel=WORKERS,
+        ),
+    ] = None
+    study: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Its name there; else the grid's.", rich_help_panel=WORKERS
+        ),
+    ] = None
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="A Ray cluster that computes: its head, auto, or local.",
+            rich_help_panel=WORKERS,
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.storage is not None and self.ray is not None:
+            raise ConfigError("--storage and --ray are both given; expected one", "leave one out")
+        if self.study is not None and self.storage is None:
+            raise ConfigError("--study names a grid in a storage", "--storage sqlite:///FILE.db")
+
+
+@with_options
 def bench(
+    *,
     data: Annotated[
         Path,
         typer.Argument(
@@ -37,151 +133,64 @@ def bench(
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where cells and runs go.")
     ] = Path("runs/bench"),
-    grid: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A TOML file for all of this; flags override it."),
-    ] = None,
-    method: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Once for each; see `selftrain methods`."),
-    ] = None,
-    task: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Once for each of the tasks.")
-    ] = None,
-    backbone: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="Once for each: minilm, minilm-mlm, a folder, a hub name."
-        ),
-    ] = None,
-    seeds: Annotated[
-        str | None, typer.Option(metavar="N,N,…", help="With commas (12,21,42,87,100).")
-    ] = None,
-    shots: Annotated[
-        list[str] | None, typer.Option(metavar="N", help="Labels a class, or full; once for each.")
-    ] = None,
-    preset: options.PresetName = None,
-    as_published: Annotated[
-        bool,
-        typer.Option("--as-published", help="Preset paper, baselines with their published sizes."),
-    ] = False,
-    rounds: Annotated[
-        int | None, typer.Option(metavar="N", help="At most so many, of every method.")
-    ] = None,
-    on_rows: options.OnRows = "test",
-    rows: Annotated[
-        int | None, typer.Option(metavar="N", help="At most so many test rows (2000).")
-    ] = None,
+    compared: GridOptions,
     shared: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", help="Teachers and first votes of an earlier grid."),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what it would cost, and stop.")
+        bool, typer.Option("--dry-run", help="Print what it would cost, and stop.")
     ] = False,
-    storage: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help="An Optuna storage: workers with the same command share the grid.",
-            rich_help_panel=WORKERS,
-        ),
-    ] = None,
-    study: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Its name there; else the grid's.",
-            rich_help_panel=WORKERS,
-        ),
-    ] = None,
-    ray: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="A Ray cluster that computes: its head, auto, or local.",
-            rich_help_panel=WORKERS,
-        ),
-    ] = None,
-    device: options.Device = None,
-    threads: options.Threads = None,
-    cache: options.Cache = None,
-    cache_mb: options.CacheMb = None,
+    workers: WorkerOptions,
+    hardware: options.MachineOptions,
     as_json: Annotated[bool, typer.Option("--json", help="Print the new cells as JSON.")] = False,
 ) -> None:
-    """Compare methods on tasks and seeds: each cell a run folder and a line of JSON.
+    """Compare methods on tasks and seeds: each cell is a run folder and a line of JSON.
 
-    A killed grid goes on where it stopped. `selftrain table` makes tables of its cells.
+    A killed grid resumes where it stopped. `selftrain table` makes tables of its cells.
     """
-    check_workers(storage, study, ray)
-    if as_published and preset is not None:
-        raise ConfigError("--as-published is a preset of its own", "leave out --preset")
-    flags = {
-        "methods": method,
-        "tasks": task,
-        "backbones": backbone,
-        "seeds": seeds_of(seeds) if seeds else None,
-        "shots": shots,
-        "preset": "published" if as_published else preset,
-        "rounds": rounds,
-        "rows": rows,
-    }
-    here = {"device": device, "threads": threads, "cache": cache, "cache_mb": cache_mb}
-    asked: dict[str, Any] = {
-        **read_grid(grid),
-        **{key: value for key, value in flags.items() if value is not None},
-    }
+    entries = compared.entries()
     if data != Path(HUB):
-        inputs.check_tasks(data, asked.get("tasks", COMPARED), instead=f", or the word {HUB}")
+        inputs.check_tasks(data, entries.get("tasks", COMPARED), instead=f", or the word {HUB}")
+    results: list[Result] = []
     with Watch() as watch:
         with watch.busy("loading"):
             from selftrain.experiments.bench import Bench
             from selftrain.experiments.grid import grid_of
 
-            machine = inputs.machine_of(Config().over(here), watch)
-            chosen = grid_of(asked, on_rows)
+            machine = inputs.machine_of(settings_of(None, hardware), watch)
+            grid = grid_of(entries, compared.scored_on)
         if data == Path(HUB):
             with watch.busy("fetching"):
-                data = fetched(chosen, out)
-        made = Bench(chosen, data, out, shared, machine)
+                data = fetched(grid, out)
+        comparison = Bench(grid, data, out, shared, machine)
         with watch.busy("estimating"):
-            said = estimate(made)
-        say(said)
-        found: list[Result] = []
+            cost = estimate(comparison)
+        say(cost)
         if not dry_run:
             with resumable(watch):
-                for result in computed(made, storage, study, ray):
+                for result in computed(comparison, workers):
                     say(line_of(result))
-                    found.append(result)
-            say(f"{len(found)} cells written: {out / 'cells.jsonl'}")
+                    results.append(result)
+            say(f"{len(results)} cells written: {out / 'cells.jsonl'}")
     if as_json:
-        from dataclasses import asdict
-
-        show_json([asdict(result) for result in found])
+        show_json([asdict(result) for result in results])
 
 
-def check_workers(storage: str | None, study: str | None, ray: str | None) -> None:
-    """Raise for flags of which one would be passed over in silence."""
-    if storage is not None and ray is not None:
-        raise ConfigError("--storage and --ray are both given; expected one", "leave one out")
-    if study is not None and storage is None:
-        raise ConfigError("--study names a grid in a storage", "--storage sqlite:///FILE.db")
-
-
-def computed(
-    made: Bench, storage: str | None, study: str | None, ray: str | None
-) -> Iterator[Result]:
+def computed(comparison: Bench, workers: WorkerOptions) -> Iterator[Result]:
     """The cells, by this process alone or as one of many workers."""
-    if storage is None and ray is None:
-        return made.run()
+    if workers.storage is None and workers.ray is None:
+        return comparison.run()
 
     from selftrain.experiments.workers import optuna_groups, ray_groups
 
-    return ray_groups(made, ray) if ray else optuna_groups(made, storage or "", study)
+    if workers.ray:
+        return ray_groups(comparison, workers.ray)
+    return optuna_groups(comparison, workers.storage or "", workers.study)
 
 
 def fetched(grid: Grid, out: Path) -> Path:
-    """A folder with the rows of every task, as the hub has them."""
+    """A folder with the rows of every task, fetched from the hub."""
     from selftrain.experiments.hub import fetch
 
     for name in grid.tasks:
@@ -189,34 +198,20 @@ def fetched(grid: Grid, out: Path) -> Path:
     return out / "data"
 
 
-def estimate(made: Bench) -> str:
+def estimate(comparison: Bench) -> str:
     """How many cells are to do, and about how long they take on this machine."""
-    missing = made.missing()
-    cells = (
-        f"{len(missing)} of {sum(len(made.grid.names(g)) for g in made.grid.groups())} cells to do"
-    )
+    grid, missing = comparison.grid, comparison.missing()
+    every = sum(len(grid.names(group)) for group in grid.groups())
+    cells = f"{len(missing)} of {every} cells to do"
     if not missing:
         return cells
-    return f"{cells}: {spoken(made.seconds())} on this machine, as far as can be told"
-
-
-def spoken(seconds: float) -> str:
-    """A length of time as people say it.
-
-    >>> spoken(40), spoken(600), spoken(9000)
-    ('about a minute', 'about 10 minutes', 'about 2.5 hours')
-    """
-    if seconds < 90:
-        return "about a minute"
-    if seconds < 5400:
-        return f"about {seconds / 60:.0f} minutes"
-    return f"about {seconds / 3600:.1f} hours"
+    return f"{cells}: {duration(comparison.seconds())} on this machine (an estimate)"
 
 
 def line_of(result: Result) -> str:
     """One line for a finished cell."""
     rounds = " → ".join("–" if each is None else f"{100 * each:.1f}" for each in result.by_round)
-    taken = "" if result.seconds is None else f"   {result.seconds:.0f} s"
+    seconds = "" if result.seconds is None else f"   {result.seconds:.0f} s"
     scored = rounds or f"{100 * result.accuracy:.1f}"
     place = f"{result.task}   {result.backbone}   {result.shots} shots   seed {result.seed}"
-    return f"{place}   {result.method}   {scored}{taken}"
+    return f"{place}   {result.method}   {scored}{seconds}"

@@ -23,38 +23,30 @@ how = "topk"
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import NoneType
+from typing import Any, Protocol, get_args, get_origin, get_type_hints
 
-from selftrain.errors import ConfigError
-
-if TYPE_CHECKING:
-    pass
+from selftrain.data.read import Columns
 from selftrain.data.toml import check_name, read_toml
+from selftrain.errors import ConfigError
 from selftrain.method.changes import Plain, given, merged
 
-KINDS = {
-    "backbone": str,
-    "revision": str,
-    "preset": str,
-    "seed": int,
-    "shots": int,
-    "device": str,
-    "threads": int,
-    "cache": str,
-    "cache_mb": int,
-    "columns": dict,
-    "task": dict,
-    "method": dict,
-}
 SPOKEN = {
     str: ("text in quotes", '{} = "…"'),
     int: ("a whole number", "{} = 12"),
     dict: ("a table", "[{}]"),
 }
 """What a kind is called, and how it is written."""
-COLUMNS = ("text", "pair", "label", "id")
+COLUMNS = tuple(each.name for each in fields(Columns))
+
+
+class Bundle(Protocol):
+    """Options of a command that are entries of a Config: see ``options``."""
+
+    def entries(self) -> dict[str, Any]:
+        """The entries; None for an option that was not given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,22 +54,58 @@ class Config:
     """What a run decides; the tables hold only what differs from the recipe or the task."""
 
     backbone: str | None = None
-    """None: the embedded one that the method can use."""
+    """minilm, minilm-mlm, a folder, or a name on the hub. Nothing: the embedded one that the
+    method can use."""
     revision: str | None = None
+    """The commit or branch of a backbone on the hub. Nothing: its main branch."""
     preset: str = "laptop"
+    """Where a recipe's numbers come from: laptop or paper."""
     seed: int = 12
+    """Everything random follows from it."""
     shots: int | None = None
+    """Learn from this many rows a class, drawn by seed. Nothing: from all labelled rows."""
     device: str | None = None
+    """cpu, cuda or mps. Nothing: the best this machine has."""
     threads: int | None = None
+    """CPU threads of torch. Nothing: torch chooses."""
     cache: str | None = None
+    """The folder for states of frozen layers while a run lasts. Nothing: the run folder."""
     cache_mb: int = 4096
+    """At most this many megabytes of them; 0: they are computed each time."""
     columns: Mapping[str, str] = field(default_factory=dict)
+    """Which column holds what; see below."""
     task: Plain = field(default_factory=dict)
+    """A known task or a task file by `name`, and what differs from it; see below."""
     method: Plain = field(default_factory=dict)
+    """A recipe by `name`, and what differs from it; see below."""
 
     def over(self, flags: Plain) -> Config:
         """The same with flags on top; one that was not given is None and changes nothing."""
         return Config(**merged(asdict(self), given(flags)))
+
+
+def entry_kind(hint: Any) -> type:
+    """The type of an entry in a TOML file, from the type of its field.
+
+    >>> entry_kind(int | None), entry_kind(Mapping[str, str])
+    (<class 'int'>, <class 'dict'>)
+    """
+    if get_origin(hint) is Mapping:
+        return dict
+    (kind,) = (each for each in get_args(hint) or (hint,) if each is not NoneType)
+    assert isinstance(kind, type)
+    return kind
+
+
+KINDS = {name: entry_kind(hint) for name, hint in get_type_hints(Config).items()}
+
+
+def settings_of(file: Path | None, *bundles: Bundle) -> Config:
+    """The settings of a command: the entries of its config file, and its options on top."""
+    settings = read(file)
+    for bundle in bundles:
+        settings = settings.over(bundle.entries())
+    return settings
 
 
 def read(path: Path | None) -> Config:

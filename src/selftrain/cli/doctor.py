@@ -10,11 +10,11 @@ from pathlib import Path
 from selftrain.runs.manifest import PACKAGES
 
 FORMATS = ("safetensors", "pyarrow")
-"""Those that read and write our files."""
+"""The packages that read and write our files."""
 
 
 def facts() -> dict[str, str]:
-    """Everything a bug report should say; no text and no path of the user's."""
+    """Everything a bug report needs; no text and no path of the user's."""
     import torch
 
     from selftrain.experiments.demo import cached
@@ -32,7 +32,7 @@ def facts() -> dict[str, str]:
 
 
 def installed(package: str) -> str:
-    """The version of a package, if it is there."""
+    """The version of a package, if it is installed."""
     try:
         return version(package)
     except PackageNotFoundError:

@@ -3,79 +3,108 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from selftrain.cli import options
-from selftrain.cli.answer import check_fits, loaded
-from selftrain.cli.inputs import seeds_of
+from selftrain.cli import inputs, options
+from selftrain.cli.bundles import with_options
 from selftrain.cli.talk import Watch, say, show_json, warn
 from selftrain.errors import ConfigError, RunError, require
 
 if TYPE_CHECKING:
+    from selftrain.data.rows import Labelled
     from selftrain.experiments.figures import Calibration, Plane, Rounds, Wanted
+    from selftrain.experiments.figures.plane import View
 
 figure = typer.Typer(
     help="The paper's figures, from finished cells and runs: PNG or SVG, and the numbers drawn.",
     no_args_is_help=True,
 )
 
-CellsFile = Annotated[
-    Path, typer.Argument(metavar="CELLS", help="Cells, as `selftrain bench` writes them.")
-]
-MethodNames = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--method",
-        metavar="NAME",
-        help="Once for each; else UPET's students, else all.",
-        rich_help_panel=options.CELLS,
-    ),
-]
-TaskNames = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--task", metavar="NAME", help="Once for each; else all.", rich_help_panel=options.CELLS
-    ),
-]
-Outs = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--out",
-        "-o",
-        metavar="FILE",
-        help="PNG or SVG, by its name; may be repeated.",
-        rich_help_panel=options.OUTPUT,
-    ),
-]
-CsvFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--csv", metavar="FILE", help="The numbers drawn.", rich_help_panel=options.OUTPUT
-    ),
-]
-Json = Annotated[
-    bool, typer.Option("--json", help="Print the numbers drawn.", rich_help_panel=options.OUTPUT)
-]
+
+@dataclass(frozen=True, slots=True)
+class DrawnOptions:
+    """The methods and tasks of a figure."""
+
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Once for each; else UPET's students, else all.",
+            rich_help_panel=options.CELLS,
+        ),
+    ] = None
+    task: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Once for each; else all.", rich_help_panel=options.CELLS
+        ),
+    ] = None
+
+    def wanted(self, cells: options.CellOptions) -> Wanted:
+        """The same for the room of figures."""
+        from selftrain.experiments.figures import Wanted
+
+        return Wanted(cells.choice(), tuple(self.method or ()), tuple(self.task or ()))
+
+
+@dataclass(frozen=True, slots=True)
+class FigureOutput:
+    """Where a figure and its numbers go; raises, before anything is read, where nowhere."""
+
+    out: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="PNG or SVG, by its name; may be repeated.",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = None
+    csv: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The numbers drawn.", rich_help_panel=options.OUTPUT),
+    ] = None
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Print the numbers drawn.", rich_help_panel=options.OUTPUT),
+    ] = False
+
+    def __post_init__(self) -> None:
+        if not (self.out or self.csv or self.as_json):
+            raise ConfigError("nothing says where the figure goes", "-o figure.png -o figure.svg")
+        if self.out:
+            from selftrain.experiments.figures.drawing import check
+
+            check(self.out)
+
+    def write(self, numbers: Rounds | Calibration | Plane) -> None:
+        """Write the figure and its data file, and print the numbers if asked."""
+        if self.out:
+            from selftrain.experiments.figures.drawing import save
+
+            save(numbers, self.out)
+        if self.csv:
+            from selftrain.experiments.figures import write
+
+            write(self.csv, numbers.rows())
+        for path in [*(self.out or ()), *([self.csv] if self.csv else [])]:
+            say(f"written: {path}")
+        if self.as_json:
+            show_json(numbers.rows())
 
 
 @figure.command()
+@with_options
 def rounds(
-    cells: CellsFile,
-    method: MethodNames = None,
-    task: TaskNames = None,
-    on_rows: options.CellsOn = "test",
-    shots: options.CellShots = 16,
-    backbone: options.CellBackbone = None,
-    preset: options.CellPreset = None,
-    recipe: options.CellRecipes = None,
-    seeds: options.CellSeeds = None,
-    rows: options.CellRows = None,
-    out: Outs = None,
-    csv: CsvFile = None,
-    as_json: Json = False,
+    file: options.CellsFile,
+    drawn: DrawnOptions,
+    cells: options.CellOptions,
+    output: FigureOutput,
 ) -> None:
     """Score by round: a panel for each task, mean ± sd over seeds (Figure 3).
 
@@ -83,33 +112,22 @@ def rounds(
 
     A run that ended early adds nothing to the rounds it does not have.
     """
-    check_out(out, csv, as_json)
-
     from selftrain.experiments.results import read
 
-    results = read(cells)  # first: a bad file is found before torch is loaded
+    results = read(file)  # first: a bad file is found before torch is loaded
 
     from selftrain.experiments.figures import by_round
 
-    wanted = wanted_of(method, task, on_rows, shots, backbone, preset, recipe, seeds, rows)
-    show(by_round(results, wanted), out, csv, as_json)
+    output.write(by_round(results, drawn.wanted(cells)))
 
 
 @figure.command()
+@with_options
 def calibration(
-    cells: CellsFile,
-    method: MethodNames = None,
-    task: TaskNames = None,
-    on_rows: options.CellsOn = "test",
-    shots: options.CellShots = 16,
-    backbone: options.CellBackbone = None,
-    preset: options.CellPreset = None,
-    recipe: options.CellRecipes = None,
-    seeds: options.CellSeeds = None,
-    rows: options.CellRows = None,
-    out: Outs = None,
-    csv: CsvFile = None,
-    as_json: Json = False,
+    file: options.CellsFile,
+    drawn: DrawnOptions,
+    cells: options.CellOptions,
+    output: FigureOutput,
 ) -> None:
     """How sure beside how right: a panel for each method on a task, or for each task of a method.
 
@@ -117,20 +135,19 @@ def calibration(
 
     On the diagonal, of the answers given with confidence 80 %, 80 % are right.
     """
-    check_out(out, csv, as_json)
-
     from selftrain.experiments.results import read
 
-    results = read(cells)
+    results = read(file)
 
     from selftrain.experiments.figures import calibration as pooled
 
-    wanted = wanted_of(method, task, on_rows, shots, backbone, preset, recipe, seeds, rows)
-    show(pooled(results, wanted), out, csv, as_json)
+    output.write(pooled(results, drawn.wanted(cells)))
 
 
 @figure.command()
+@with_options
 def tsne(
+    *,
     runs: Annotated[
         list[Path],
         typer.Argument(metavar="RUN", help="Run folders, as `fit` and `bench` write them."),
@@ -139,18 +156,12 @@ def tsne(
         Path, typer.Option(metavar="FILE", help="Labelled texts the runs have never seen.")
     ],
     rows: Annotated[
-        int, typer.Option(metavar="N", help="At most so many, drawn by a hash of each text.")
+        int, typer.Option(metavar="N", help="At most this many, drawn by a hash of each text.")
     ] = 1000,
-    text: options.TextColumn = None,
-    pair: options.PairColumn = None,
-    label: options.LabelColumn = None,
-    id_: options.IdColumn = None,
-    backbone: options.GivenBackbone = None,
-    device: options.Device = None,
-    threads: options.Threads = None,
-    out: Outs = None,
-    csv: CsvFile = None,
-    as_json: Json = False,
+    columns: options.ColumnOptions,
+    backbone: options.RunBackbone = None,
+    hardware: options.DeviceOptions,
+    output: FigureOutput,
 ) -> None:
     """The features of the same texts in each run, on a plane by t-SNE (Figure 4).
 
@@ -159,44 +170,62 @@ def tsne(
     The silhouette below each panel says how far apart the classes are: of the features
     themselves, by cosine and gold class, from -1 over 0 (mixed) to 1 (far apart).
     """
-    check_out(out, csv, as_json)
     require(rows >= 3, "--rows", rows, "3 or more", "--rows 1000")
 
-    from selftrain.data.read import Columns, read_labelled
+    from selftrain.data.read import read_labelled
     from selftrain.data.rows import Notes
-    from selftrain.runs.read import last_accepted, read_manifest
 
     notes = Notes()
     with Watch() as watch:
         with watch.busy("reading"):
-            columns = Columns(text=text, pair=pair, label=label, id=id_)
-            given = read_labelled(test, columns, notes=notes)
+            labelled = read_labelled(test, columns.columns(), notes=notes)
             for run in runs:
-                check_fits(run, [row.example for row in given])
+                inputs.check_fits(run, [row.example for row in labelled])
         warn(notes)
         with watch.busy("loading"):
-            from selftrain.data.split import check_labels
-            from selftrain.experiments.figures import Plane, chosen, features, view
+            from selftrain.experiments.figures import Plane, chosen
             from selftrain.experiments.figures.plane import perplexity
 
-        drawn = chosen(given, rows)
-        gold = tuple(row.label for row in drawn)
-        views = []
-        for run, here in zip(runs, ends(runs), strict=True):
-            manifest = read_manifest(run)
-            name = manifest.method.get("name")
-            if not isinstance(name, str):
-                raise RunError(f"the manifest of {run} names no method", "selftrain fit writes it")
-            last, texts = last_accepted(run), [row.example for row in drawn]
-            model, on = loaded(run, last, texts, watch, backbone, device, threads)
-            check_labels(drawn, model.labels, str(test))
-            vectors = features(model, drawn, on)
-            with watch.busy("laying out"):
-                views.append(view(here, name, vectors, gold, seed=manifest.seed, number=last))
-    near = f"{perplexity(len(drawn)):.3g}"
-    setting = f"{len(drawn):,} rows of {test.name}; t-SNE by cosine, perplexity {near}"
-    uids = tuple(row.example.uid for row in drawn)
-    show(Plane(uids, gold, tuple(views), setting), out, csv, as_json)
+        plotted = chosen(labelled, rows)
+        loader = RunLoader(backbone, hardware, str(test), watch)
+        views = [
+            loader.view(run, name, plotted) for run, name in zip(runs, ends(runs), strict=True)
+        ]
+    near = f"{perplexity(len(plotted)):.3g}"
+    setting = f"{len(plotted):,} rows of {test.name}; t-SNE by cosine, perplexity {near}"
+    uids, gold = zip(*((row.example.uid, row.label) for row in plotted), strict=True)
+    output.write(Plane(uids, gold, tuple(views), setting))
+
+
+@dataclass(frozen=True, slots=True)
+class RunLoader:
+    """Lays out the features of one run after the other."""
+
+    backbone: str | None
+    hardware: options.DeviceOptions
+    file: str
+    """The name of the rows, for an error."""
+    watch: Watch
+
+    def view(self, run: Path, name: str, rows: Sequence[Labelled]) -> View:
+        """The rows on a plane, by the features that the final model of a run gives them."""
+        from selftrain.data.split import check_labels
+        from selftrain.experiments.figures import features, view
+        from selftrain.runs.read import last_accepted, read_manifest
+
+        manifest, number = read_manifest(run), last_accepted(run)
+        method = manifest.method.get("name")
+        if not isinstance(method, str):
+            raise RunError(f"the manifest of {run} names no method", "selftrain fit writes it")
+        examples = [row.example for row in rows]
+        model, machine = inputs.load_model(
+            run, number, self.backbone, self.hardware, examples, self.watch
+        )
+        check_labels(rows, model.labels, self.file)
+        vectors = features(model, rows, machine)
+        gold = [row.label for row in rows]
+        with self.watch.busy("laying out"):
+            return view(name, method, vectors, gold, seed=manifest.seed, number=number)
 
 
 def ends(runs: Sequence[Path]) -> list[str]:
@@ -207,64 +236,7 @@ def ends(runs: Sequence[Path]) -> list[str]:
     """
     parts = [run.resolve().parts for run in runs]
     for length in range(1, max(map(len, parts))):
-        found = ["/".join(each[-length:]) for each in parts]
-        if len(set(found)) == len(set(parts)):
-            return found
+        names = ["/".join(each[-length:]) for each in parts]
+        if len(set(names)) == len(set(parts)):
+            return names
     return [str(run) for run in runs]
-
-
-def check_out(out: list[Path] | None, csv: Path | None, as_json: bool) -> None:
-    """Raise, before anything is read or trained, where nothing can be written."""
-    if not (out or csv or as_json):
-        raise ConfigError("nothing says where the figure goes", "-o figure.png -o figure.svg")
-    if out:
-        from selftrain.experiments.figures.drawing import check
-
-        check(out)
-
-
-def wanted_of(
-    method: list[str] | None,
-    task: list[str] | None,
-    on_rows: Literal["test", "design"],
-    shots: int,
-    backbone: str | None,
-    preset: str | None,
-    recipe: list[str] | None,
-    seeds: str | None,
-    rows: int | None,
-) -> Wanted:
-    """Which cells are meant, from flags."""
-    require(shots >= 1, "--shots", shots, "1 or more", "--shots 16")
-
-    from selftrain.experiments.figures import Wanted
-    from selftrain.experiments.tables import Choice
-
-    choice = Choice(
-        scored_on=on_rows,
-        shots=shots,
-        backbone=backbone,
-        preset=preset,
-        recipes=tuple(recipe or ()),
-        seeds=tuple(seeds_of(seeds)) if seeds is not None else (),
-        rows=rows,
-    )
-    return Wanted(choice, tuple(method or ()), tuple(task or ()))
-
-
-def show(
-    numbers: Rounds | Calibration | Plane, out: list[Path] | None, csv: Path | None, as_json: bool
-) -> None:
-    """Write the figure and its data file, and print the numbers if asked."""
-    if out:
-        from selftrain.experiments.figures.drawing import save
-
-        save(numbers, out)
-    if csv:
-        from selftrain.experiments.figures import write
-
-        write(csv, numbers.rows())
-    for path in [*(out or ()), *([csv] if csv else [])]:
-        say(f"written: {path}")
-    if as_json:
-        show_json(numbers.rows())

@@ -1,47 +1,43 @@
-"""From files and settings to what a run is made of: split, task, backbone and machine."""
+"""From files and settings to what a run is made of: split, task, backbone, model and machine."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from selftrain.cli.config import settings_of
+from selftrain.cli.talk import Watch, warn
 from selftrain.errors import ConfigError
 
 if TYPE_CHECKING:
     from selftrain.cli.config import Config
-    from selftrain.cli.talk import Watch
-    from selftrain.data.rows import Labelled, Notes, Split
+    from selftrain.cli.options import DataOptions, DeviceOptions
+    from selftrain.data.rows import Example, Labelled, Notes, Split
     from selftrain.data.task import Task
     from selftrain.method.spec import Method
     from selftrain.model.backbone import Backbone
+    from selftrain.model.classifier import Classifier
     from selftrain.training.machine import Machine
 
 
-@dataclass(frozen=True, slots=True)
-class Files:
-    """Where the rows of a run come from."""
+# ── what a run learns from ──
 
-    labelled: Path
-    unlabelled: Path
-    dev: Path | None = None
-    test: Path | None = None
 
-    def read(self, settings: Config, notes: Notes) -> tuple[Split, list[Labelled]]:
-        """What the run may see, and the test rows it may not; nothing heavy is loaded for it."""
-        from selftrain.data.fewshot import sample
-        from selftrain.data.read import Columns, read_labelled, read_unlabelled
-        from selftrain.data.split import make_split
+def read_rows(files: DataOptions, settings: Config, notes: Notes) -> tuple[Split, list[Labelled]]:
+    """The split a run learns from, and the test rows; nothing heavy is loaded."""
+    from selftrain.data.fewshot import sample
+    from selftrain.data.read import Columns, read_labelled, read_unlabelled
+    from selftrain.data.split import make_split
 
-        columns = Columns(**settings.columns)
-        gold = read_labelled(self.labelled, columns, notes=notes)
-        if settings.shots is not None:
-            gold, _ = sample(gold, settings.shots, settings.seed, notes=notes)
-        pool = read_unlabelled(self.unlabelled, columns, notes=notes)
-        dev = read_labelled(self.dev, columns, notes=notes) if self.dev else []
-        test = read_labelled(self.test, columns, notes=notes) if self.test else []
-        return make_split(gold, pool, dev, test=test, notes=notes), test
+    columns = Columns(**settings.columns)
+    gold = read_labelled(files.labelled, columns, notes=notes)
+    if settings.shots is not None:
+        gold, _ = sample(gold, settings.shots, settings.seed, notes=notes)
+    pool = read_unlabelled(files.unlabelled, columns, notes=notes)
+    dev = read_labelled(files.dev, columns, notes=notes) if files.dev else []
+    test = read_labelled(files.test, columns, notes=notes) if files.test else []
+    return make_split(gold, pool, dev, test=test, notes=notes), test
 
 
 def task_of(changes: Mapping[str, Any], split: Split, start: Task | None = None) -> Task:
@@ -52,30 +48,30 @@ def task_of(changes: Mapping[str, Any], split: Split, start: Task | None = None)
     pair = split.labelled[0].example.pair is not None
     if "name" in changes:
         start = find(changes["name"])
-    begun = start or from_labels(labels, pair=pair)
+    task = start or from_labels(labels, pair=pair)
     differs = {key: value for key, value in changes.items() if key != "name"}
-    return begun.changed(differs).checked(labels, pair)
+    return task.changed(differs).checked(labels, pair)
 
 
-def words_of(items: Sequence[str] | None) -> dict[str, str]:
-    """``--word positive=great`` for each class."""
-    found = {}
-    for item in items or ():
-        label, equals, word = item.rpartition("=")
-        if not (label and equals and word):
-            raise ConfigError(f"--word is {item!r}; expected LABEL=WORD", "--word positive=great")
-        found[label] = word
-    return found
+def backbone_of(settings: Config, method: Method) -> Backbone:
+    """The backbone asked for, else the embedded one that the method can use."""
+    from selftrain.method.changes import backbone_for
+    from selftrain.model.backbone import load
+
+    return load(settings.backbone or backbone_for(method), revision=settings.revision)
 
 
-def seeds_of(text: str) -> list[int]:
-    """Seeds from a list with commas, each once."""
-    try:
-        return list(dict.fromkeys(int(part) for part in text.split(",")))
-    except ValueError:
-        raise ConfigError(
-            f"--seeds is {text!r}; expected whole numbers with commas", "--seeds 12,21,42"
-        ) from None
+def machine_of(settings: Config, watch: Watch) -> Machine:
+    """Where a run happens, with its progress shown."""
+    from selftrain.training.machine import Machine
+
+    return Machine(
+        device=settings.device,
+        threads=settings.threads,
+        progress=watch.progress,
+        cache=Path(settings.cache) if settings.cache else None,
+        cache_mb=settings.cache_mb,
+    )
 
 
 def check_tasks(data: Path, names: Sequence[str], *, instead: str = "") -> None:
@@ -92,22 +88,33 @@ def check_tasks(data: Path, names: Sequence[str], *, instead: str = "") -> None:
         find_file(data / find(name).name, "train")
 
 
-def machine_of(settings: Config, watch: Watch) -> Machine:
-    """Where a run happens, with its progress shown."""
-    from selftrain.training.machine import Machine
-
-    return Machine(
-        device=settings.device,
-        threads=settings.threads,
-        progress=watch.progress,
-        cache=Path(settings.cache) if settings.cache else None,
-        cache_mb=settings.cache_mb,
-    )
+# ── a finished run ──
 
 
-def backbone_of(settings: Config, method: Method) -> Backbone:
-    """The backbone asked for, else the embedded one that the method can use."""
-    from selftrain.method.changes import backbone_for
-    from selftrain.model.backbone import load
+def check_fits(run: Path, examples: Sequence[Example]) -> None:
+    """Raise where a run was trained on pairs and the rows are single texts, or the reverse."""
+    from selftrain.data.split import check_kind
+    from selftrain.runs.read import read_manifest
 
-    return load(settings.backbone or backbone_for(method), revision=settings.revision)
+    check_kind(examples, pair=bool(read_manifest(run).task.get("pair")), who=str(run))
+
+
+def load_model(
+    run: Path,
+    number: int | None,
+    backbone: str | None,
+    device: DeviceOptions,
+    examples: Sequence[Example],
+    watch: Watch,
+) -> tuple[Classifier, Machine]:
+    """The model of a round on its machine; warns of texts that it will cut."""
+    with watch.busy("loading"):
+        from selftrain.runs.read import load
+
+        model = load(run, number, backbone=backbone)  # first: damage is found before torch loads
+
+        from selftrain.training.preflight import texts_cut
+
+        machine = machine_of(settings_of(None, device), watch)
+        warn(texts_cut(model, examples))
+        return model.to(machine.accelerator().device), machine

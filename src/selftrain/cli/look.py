@@ -1,4 +1,4 @@
-"""``selftrain methods``, ``check`` and ``doctor``: what there is, and whether it would work."""
+"""``selftrain methods``, ``check`` and ``doctor``: what can be used, and whether it would work."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from selftrain.cli import inputs, options
+from selftrain.cli import options
+from selftrain.cli.bundles import with_options
 from selftrain.cli.talk import Watch, say, show, show_json
 from selftrain.errors import ConfigError
 
@@ -34,21 +35,20 @@ def methods(
             each.name,
             each.teacher.reader,
             each.teacher.tuning.kind,
-            ", ".join(how.tuning.kind for how in each.student) or "–",
+            ", ".join(tune.tuning.kind for tune in each.student) or "–",
             *map(str, (each.rounds, each.pool, each.passes)),
         )
         for each in every
     ]
     show(head, rows)
-    say("cest is a reconstruction: its graph formula is not public")
+    say("cest is a reconstruction: its graph formula was not at hand")
     parts = ", ".join(ablation.part for ablation in ABLATIONS)
     say(f"a upet name may end on -alpha-0.2-rank-topk, or on -wo- and one of: {parts}")
 
 
+@with_options
 def check(
-    task: options.TaskName = None,
-    template: options.TemplateText = None,
-    word: options.LabelWords = None,
+    prompt: options.PromptOptions,
     backbone: Annotated[
         str,
         typer.Option(metavar="NAME", help="minilm-mlm, a folder, or a name on the hub."),
@@ -64,32 +64,33 @@ def check(
     from selftrain.data.task import find, from_labels
     from selftrain.method.changes import given
 
-    words = inputs.words_of(word)
-    if task is None and not words:
+    words = prompt.words()
+    if prompt.task is None and not words:
         raise ConfigError(
             "there is nothing to check: neither a task nor label words", "--task sst2"
         )
-    pair = "{a}" in (template or "")
-    start = find(task) if task is not None else from_labels(words, pair=pair)
-    about = start.changed(given({"template": template, "words": words or None}))
+    pair = "{a}" in (prompt.template or "")
+    start = from_labels(words, pair=pair) if prompt.task is None else find(prompt.task)
+    task = start.changed(given({"template": prompt.template, "words": words or None}))
     with Watch() as watch, watch.busy("loading"):
         from selftrain.model.architecture import Architecture
         from selftrain.model.backbone import load
         from selftrain.model.build import build
         from selftrain.model.pel import Adapter
-        from selftrain.model.prompt import check as findings
+        from selftrain.model.prompt import check as check_words
 
         loaded = load(backbone)
-        found = findings(about, loaded)
+        verdicts = check_words(task, loaded)
     if as_json:
-        show_json([{**asdict(each), "ok": each.ok} for each in found])
+        show_json([{**asdict(each), "ok": each.ok} for each in verdicts])
     else:
         rows = [
-            (each.label, each.word, " ".join(each.pieces), each.problem or "ok") for each in found
+            (each.label, each.word, " ".join(each.pieces), each.problem or "ok")
+            for each in verdicts
         ]
         show(("class", "word", "tokens", "verdict"), rows)
-    # The door every training goes through: it raises what the table says, or a missing MLM head.
-    build(about, loaded, Architecture(Adapter(width=1), "prompt"), seed=0)
+    # Every training does the same: it raises for what the table shows, or for a missing MLM head.
+    build(task, loaded, Architecture(Adapter(width=1), "prompt"), seed=0)
 
 
 def doctor(as_json: options.Json = False) -> None:
@@ -97,8 +98,8 @@ def doctor(as_json: options.Json = False) -> None:
     with Watch() as watch, watch.busy("looking"):
         from selftrain.cli.doctor import facts
 
-        found = facts()
+        machine = facts()
     if as_json:
-        show_json(found)
+        show_json(machine)
     else:
-        show(("selftrain doctor", ""), list(found.items()))
+        show(("selftrain doctor", ""), list(machine.items()))

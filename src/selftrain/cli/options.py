@@ -1,114 +1,48 @@
-"""The flags that commands share."""
+"""The options that commands share, each written once, in bundles.
+
+A bundle's ``entries`` are its options as entries of a ``Config``: see ``config.settings_of``.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from selftrain.errors import ConfigError
+from selftrain.errors import ConfigError, require
+
+if TYPE_CHECKING:
+    from selftrain.data.read import Columns
+    from selftrain.experiments.tables import Choice
 
 DATA, METHOD, PROMPT, MACHINE = "Data", "Method", "Prompt methods", "Machine"
+CELLS, OUTPUT = "Cells", "Output"
 """The groups of a help page."""
 
+Entries = dict[str, Any]
+
+# ── single options ──
+
 RunFolder = Annotated[Path, typer.Argument(help="A run folder, as `selftrain fit` writes it.")]
+CellsFile = Annotated[
+    Path, typer.Argument(metavar="CELLS", help="Cells, as `selftrain bench` writes them.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-Markdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown instead of a table.")]
-OnRows = Annotated[
+ScoredOn = Annotated[
     Literal["test", "design"], typer.Option("--on", help="The rows scored at the end.")
 ]
-
-CELLS, OUTPUT = "Cells", "Output"
-"""The groups of a help page of what is made of cells."""
-
-CellsOn = Annotated[
-    Literal["test", "design"],
-    typer.Option("--on", help="Cells scored on which rows.", rich_help_panel=CELLS),
-]
-CellShots = Annotated[
-    int, typer.Option("--shots", metavar="N", help="Labels a class.", rich_help_panel=CELLS)
-]
-CellBackbone = Annotated[
-    str | None,
-    typer.Option(
-        "--backbone",
-        metavar="NAME",
-        help="This one only; a figure needs it where cells are of several.",
-        rich_help_panel=CELLS,
-    ),
-]
-CellPreset = Annotated[
-    str | None,
-    typer.Option(
-        "--preset", metavar="NAME", help="Needed where cells are of several.", rich_help_panel=CELLS
-    ),
-]
-CellRecipes = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--recipe",
-        metavar="HASH",
-        help="Where a method has cells of several; may be repeated.",
-        rich_help_panel=CELLS,
-    ),
-]
-CellSeeds = Annotated[
-    str | None,
-    typer.Option(
-        "--seeds", metavar="N,N,…", help="These only, with commas.", rich_help_panel=CELLS
-    ),
-]
-CellRows = Annotated[
+RoundNumber = Annotated[
     int | None,
     typer.Option(
-        "--rows",
+        "--round",
         metavar="N",
-        help="Cells of a bench with --rows N; needed where they are of several.",
-        rich_help_panel=CELLS,
+        help="Use the model of this round (0: the teacher), else the last accepted one.",
     ),
 ]
-
-TextColumn = Annotated[
-    str | None,
-    typer.Option("--text", metavar="COLUMN", help="Column of the text.", rich_help_panel=DATA),
-]
-PairColumn = Annotated[
-    str | None,
-    typer.Option(
-        "--pair", metavar="COLUMN", help="Column of the second text.", rich_help_panel=DATA
-    ),
-]
-LabelColumn = Annotated[
-    str | None,
-    typer.Option("--label", metavar="COLUMN", help="Column of the label.", rich_help_panel=DATA),
-]
-IdColumn = Annotated[
-    str | None,
-    typer.Option(
-        "--id", metavar="COLUMN", help="Column that names each row.", rich_help_panel=DATA
-    ),
-]
-
-MethodName = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", help="See `selftrain methods` (upet-head-adapter).", rich_help_panel=METHOD
-    ),
-]
-PresetName = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="laptop or paper (laptop).", rich_help_panel=METHOD),
-]
-BackboneName = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="minilm, minilm-mlm (for prompts), a folder, or a name on the hub.",
-        rich_help_panel=METHOD,
-    ),
-]
-GivenBackbone = Annotated[
+RunBackbone = Annotated[
     str | None,
     typer.Option(
         "--backbone",
@@ -125,50 +59,333 @@ ConfigFile = Annotated[
         rich_help_panel=METHOD,
     ),
 ]
-
-TaskName = Annotated[
+PresetName = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME", help="One of the seven tasks, or a TOML file.", rich_help_panel=PROMPT
-    ),
-]
-TemplateText = Annotated[
-    str | None,
-    typer.Option(metavar="TEXT", help='Such as "{text} It was {mask} ."', rich_help_panel=PROMPT),
-]
-LabelWords = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--word", metavar="LABEL=WORD", help="Once for each class.", rich_help_panel=PROMPT
-    ),
+    typer.Option(metavar="NAME", help="laptop or paper (laptop).", rich_help_panel=METHOD),
 ]
 
-Device = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", help="cpu, cuda or mps; else the best there is.", rich_help_panel=MACHINE
-    ),
-]
-Threads = Annotated[
-    int | None, typer.Option(metavar="N", help="CPU threads of torch.", rich_help_panel=MACHINE)
-]
-Cache = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FOLDER",
-        help="For states of frozen layers while it runs; else the run folder.",
-        rich_help_panel=MACHINE,
-    ),
-]
-CacheMb = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N", help="The most megabytes of that (4096); 0: none.", rich_help_panel=MACHINE
-    ),
-]
+# ── what a run is made of ──
 
 
-def check_one(as_json: bool, as_markdown: bool) -> None:
-    """Raise where two formats are asked for: one would be passed over in silence."""
-    if as_json and as_markdown:
-        raise ConfigError("--json and --markdown are both given; expected one", "leave one out")
+@dataclass(frozen=True, slots=True)
+class TextColumns:
+    """Which columns of a file hold the texts."""
+
+    text: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column of the text.", rich_help_panel=DATA),
+    ] = None
+    pair: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column of the second text.", rich_help_panel=DATA),
+    ] = None
+    id: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column that names each row.", rich_help_panel=DATA),
+    ] = None
+
+    def columns(self) -> Columns:
+        """The same for a reader of files."""
+        from selftrain.data.read import Columns
+
+        return Columns(**asdict(self))
+
+    def entries(self) -> Entries:
+        """As entries of a Config."""
+        return {"columns": asdict(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnOptions(TextColumns):
+    """Which columns of a file hold the texts and their labels."""
+
+    label: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column of the label.", rich_help_panel=DATA),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class DataOptions:
+    """The files of a run, and how many labelled rows it learns from."""
+
+    labelled: Annotated[Path, typer.Argument(help="Labelled texts: CSV, TSV, JSONL or Parquet.")]
+    unlabelled: Annotated[
+        Path, typer.Option("--unlabelled", "-u", metavar="FILE", help="Texts without labels.")
+    ]
+    dev: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Labelled texts, scored after each round; they change no decision.",
+            rich_help_panel=DATA,
+        ),
+    ] = None
+    test: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Labelled texts, removed from the pool and scored once at the end.",
+            rich_help_panel=DATA,
+        ),
+    ] = None
+    shots: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K", help="Learn from K rows a class, drawn by seed.", rich_help_panel=DATA
+        ),
+    ] = None
+
+    def entries(self) -> Entries:
+        """As entries of a Config."""
+        return {"shots": self.shots}
+
+
+@dataclass(frozen=True, slots=True)
+class MethodOptions:
+    """A method and its backbone."""
+
+    method: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="See `selftrain methods` (upet-head-adapter).",
+            rich_help_panel=METHOD,
+        ),
+    ] = None
+    preset: PresetName = None
+    backbone: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="minilm, minilm-mlm (for prompts), a folder, or a name on the hub.",
+            rich_help_panel=METHOD,
+        ),
+    ] = None
+
+    def entries(self) -> Entries:
+        """As entries of a Config."""
+        return {
+            "backbone": self.backbone,
+            "preset": self.preset,
+            "method": {"name": self.method},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingOptions(MethodOptions):
+    """A method, its backbone, and what a single run may change."""
+
+    rounds: Annotated[
+        int | None,
+        typer.Option(
+            metavar="R", help="Rounds of self-training (3; paper: 5).", rich_help_panel=METHOD
+        ),
+    ] = None
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Everything random follows from it (12).", rich_help_panel=METHOD
+        ),
+    ] = None
+    config: ConfigFile = None
+
+    def entries(self) -> Entries:
+        """As entries of a Config."""
+        return {
+            **MethodOptions.entries(self),
+            "seed": self.seed,
+            "method": {"name": self.method, "rounds": self.rounds},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PromptOptions:
+    """What a prompt method needs: a template, and a word for each class."""
+
+    task: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="One of the seven tasks, or a TOML file.", rich_help_panel=PROMPT
+        ),
+    ] = None
+    template: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT", help='Such as "{text} It was {mask} ."', rich_help_panel=PROMPT
+        ),
+    ] = None
+    word: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LABEL=WORD", help="Once for each class.", rich_help_panel=PROMPT),
+    ] = None
+
+    def words(self) -> dict[str, str]:
+        """The label word of each class."""
+        return words_of(self.word or ())
+
+    def entries(self) -> Entries:
+        """As entries of a Config."""
+        task = {"name": self.task, "template": self.template, "words": self.words()}
+        return {"task": task}
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceOptions:
+    """What computes."""
+
+    device: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="cpu, cuda or mps; else the best there is.",
+            rich_help_panel=MACHINE,
+        ),
+    ] = None
+    threads: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="CPU threads of torch.", rich_help_panel=MACHINE),
+    ] = None
+
+    def entries(self) -> Entries:
+        """As entries of a Config, which has the same names."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class MachineOptions(DeviceOptions):
+    """What computes, and how much disk it may use while it trains."""
+
+    cache: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="For states of frozen layers while it runs; else the run folder.",
+            rich_help_panel=MACHINE,
+        ),
+    ] = None
+    cache_mb: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="At most this many megabytes of them (4096); 0: none.",
+            rich_help_panel=MACHINE,
+        ),
+    ] = None
+
+
+# ── what is made of cells, and how a result is written ──
+
+
+@dataclass(frozen=True, slots=True)
+class CellOptions:
+    """Which cells of a file stand in a table or a figure."""
+
+    scored_on: Annotated[
+        Literal["test", "design"],
+        typer.Option("--on", help="Cells scored on which rows.", rich_help_panel=CELLS),
+    ] = "test"
+    shots: Annotated[
+        int, typer.Option(metavar="N", help="Labels a class.", rich_help_panel=CELLS)
+    ] = 16
+    backbone: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="This one only; a figure needs it where cells are of several.",
+            rich_help_panel=CELLS,
+        ),
+    ] = None
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Needed where cells are of several.", rich_help_panel=CELLS
+        ),
+    ] = None
+    recipe: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HASH",
+            help="Where a method has cells of several; may be repeated.",
+            rich_help_panel=CELLS,
+        ),
+    ] = None
+    seeds: Annotated[
+        str | None,
+        typer.Option(metavar="N,N,…", help="These only, with commas.", rich_help_panel=CELLS),
+    ] = None
+    rows: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Cells of a bench with --rows N; needed where they are of several.",
+            rich_help_panel=CELLS,
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        require(self.shots >= 1, "--shots", self.shots, "1 or more", "--shots 16")
+        seeds_of(self.seeds)
+
+    def choice(self, **more: Any) -> Choice:
+        """The same for the room of tables, with what a table alone can choose."""
+        from selftrain.experiments.tables import Choice
+
+        return Choice(
+            scored_on=self.scored_on,
+            shots=self.shots,
+            backbone=self.backbone,
+            preset=self.preset,
+            recipes=tuple(self.recipe or ()),
+            seeds=tuple(seeds_of(self.seeds)),
+            rows=self.rows,
+            **more,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FormatOptions:
+    """How a result is printed: as a table, unless a flag says otherwise."""
+
+    as_json: Json = False
+    as_markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print Markdown instead of a table.")
+    ] = False
+
+    def __post_init__(self) -> None:
+        if self.as_json and self.as_markdown:
+            raise ConfigError("--json and --markdown are both given; expected one", "leave one out")
+
+
+# ── values that are written in a small language ──
+
+
+def words_of(items: Sequence[str]) -> dict[str, str]:
+    """The label word of each class, from ``LABEL=WORD``; a label may hold an equals sign.
+
+    >>> words_of(["positive=great", "a=b=bad"])
+    {'positive': 'great', 'a=b': 'bad'}
+    """
+    words = {}
+    for item in items:
+        label, equals, word = item.rpartition("=")
+        if not (label and equals and word):
+            raise ConfigError(f"--word is {item!r}; expected LABEL=WORD", "--word positive=great")
+        words[label] = word
+    return words
+
+
+def seeds_of(text: str | None) -> list[int]:
+    """Seeds from a list with commas, each once; none where no list is given.
+
+    >>> seeds_of("12, 21,12"), seeds_of(None)
+    ([12, 21], [])
+    """
+    if text is None:
+        return []
+    try:
+        return list(dict.fromkeys(int(part) for part in text.split(",")))
+    except ValueError:
+        raise ConfigError(
+            f"--seeds is {text!r}; expected whole numbers with commas", "--seeds 12,21,42"
+        ) from None

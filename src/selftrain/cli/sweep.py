@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from selftrain.cli import inputs, options
-from selftrain.cli.bench import spoken
-from selftrain.cli.fit import resumable
-from selftrain.cli.inputs import seeds_of
-from selftrain.cli.talk import Watch, say, show, show_json
+from selftrain.cli.bundles import with_options
+from selftrain.cli.config import settings_of
+from selftrain.cli.talk import Watch, duration, resumable, say, show, show_json
 from selftrain.errors import require
 from selftrain.escape import printable
 from selftrain.experiments.gridfile import COMPARED
@@ -25,36 +25,38 @@ SHOWN = 10  # trials of the table
 SEARCH = "Search"
 
 
-def sweep(
-    data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="A folder with a folder for each task.")
-    ],
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where trials and runs go.")
-    ] = Path("runs/sweep"),
-    method: options.MethodName = None,
-    preset: options.PresetName = None,
-    backbone: options.BackboneName = None,
-    rounds: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", help="Of the method, if it has any.", rich_help_panel=options.METHOD
-        ),
-    ] = None,
+@dataclass(frozen=True, slots=True)
+class RowOptions:
+    """The rows that every trial learns from: tasks, seeds and labels a class."""
+
     tasks: Annotated[
         list[str] | None,
         typer.Option("--tasks", "--task", metavar="NAME,…", help="With commas, or once for each."),
-    ] = None,
+    ] = None
     seeds: Annotated[
         str | None, typer.Option(metavar="N,N,…", help="With commas (12,21,42,87,100).")
-    ] = None,
-    shots: Annotated[int, typer.Option(metavar="N", help="Labels a class.")] = 16,
+    ] = None
+    shots: Annotated[int, typer.Option(metavar="N", help="Labels a class.")] = 16
+
+    def __post_init__(self) -> None:
+        require(self.shots >= 1, "--shots", self.shots, "1 or more", "--shots 16")
+
+    def task_names(self) -> tuple[str, ...]:
+        """The tasks, each once."""
+        names = (name.strip() for part in self.tasks or COMPARED for name in part.split(","))
+        return tuple(dict.fromkeys(names))
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """How the search goes."""
+
     trials: Annotated[
         int,
         typer.Option(
             metavar="N", help="In all: those of an earlier start count.", rich_help_panel=SEARCH
         ),
-    ] = 20,
+    ] = 20
     space: Annotated[
         Path | None,
         typer.Option(
@@ -62,11 +64,11 @@ def sweep(
             help="TOML: an entry of the method = a list of values; else the paper's Table 8.",
             rich_help_panel=SEARCH,
         ),
-    ] = None,
+    ] = None
     sampler: Annotated[
         Literal["tpe", "random", "grid"],
         typer.Option(help="Who draws the next point.", rich_help_panel=SEARCH),
-    ] = "tpe",
+    ] = "tpe"
     storage: Annotated[
         str | None,
         typer.Option(
@@ -74,68 +76,88 @@ def sweep(
             help="An Optuna storage where several workers meet; else OUT/sweep.db.",
             rich_help_panel=SEARCH,
         ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        require(self.trials >= 1, "--trials", self.trials, "1 or more", "--trials 20")
+
+
+@with_options
+def sweep(
+    *,
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="A folder with a folder for each task.")
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where trials and runs go.")
+    ] = Path("runs/sweep"),
+    method: options.MethodOptions,
+    rounds: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Of the method, if it has any.", rich_help_panel=options.METHOD
+        ),
     ] = None,
-    device: options.Device = None,
-    threads: options.Threads = None,
-    cache: options.Cache = None,
-    cache_mb: options.CacheMb = None,
+    rows: RowOptions,
+    search: SearchOptions,
+    hardware: options.MachineOptions,
     as_json: options.Json = False,
 ) -> None:
     """Search hyper-parameters on rows cut from train, by the mean over tasks and seeds.
 
     selftrain sweep DATA --method upet-head-prefix --trials 30
 
-    A killed sweep goes on where it stopped. No test row is read. OUT/sweep.json has every trial.
+    A killed sweep resumes where it stopped. No test row is read. OUT/sweep.json has every trial.
     """
-    require(shots >= 1, "--shots", shots, "1 or more", "--shots 16")
-    require(trials >= 1, "--trials", trials, "1 or more", "--trials 20")
-    named = [name.strip() for given in tasks or COMPARED for name in given.split(",")]
-    chosen = seeds_of(seeds) if seeds else None
-    here = {"device": device, "threads": threads, "cache": cache, "cache_mb": cache_mb}
-    inputs.check_tasks(data, named)
+    tasks, seeds = rows.task_names(), options.seeds_of(rows.seeds or None)
+    inputs.check_tasks(data, tasks)
     with Watch() as watch:
         with watch.busy("loading"):
-            from selftrain.cli.config import Config
             from selftrain.experiments.grid import SEEDS
             from selftrain.experiments.space import paper_space, read_space
             from selftrain.experiments.sweep import Sweep
             from selftrain.method.changes import backbone_for
             from selftrain.method.recipes import DEFAULT, recipe
 
-            preset = preset or "laptop"
-            base = with_rounds(recipe(method or DEFAULT, preset), rounds)
-            made = Sweep(
+            preset = method.preset or "laptop"
+            base = with_rounds(recipe(method.method or DEFAULT, preset), rounds)
+            study = Sweep(
                 base,
-                read_space(space) if space else paper_space(base),
+                read_space(search.space) if search.space else paper_space(base),
                 data,
                 out,
-                tuple(dict.fromkeys(named)),
-                backbone or backbone_for(base),
-                tuple(chosen or SEEDS),
-                shots,
+                tasks,
+                method.backbone or backbone_for(base),
+                tuple(seeds or SEEDS),
+                rows.shots,
                 preset,
-                sampler,
-                storage=storage,
-                machine=inputs.machine_of(Config().over(here), watch),
+                search.sampler,
+                storage=search.storage,
+                machine=inputs.machine_of(settings_of(None, hardware), watch),
             )
-            made.check_rows()
-        say(f"{made.points} points: {', '.join(map(spelt, made.space.items()))}")
-        with watch.busy("estimating"):
-            said = estimate(made, trials)
-        say(said)
-        with resumable(watch):
-            for each in made.run(trials):
-                say(line_of(each))
-        told = made.report()
-    say(f"{told['trials']} trials: {out / 'sweep.json'}")
+            study.check_rows()
+        report = run_trials(study, search.trials, watch)
+    say(f"{report['trials']} trials: {out / 'sweep.json'}")
     if as_json:
-        show_json(told)
+        show_json(report)
     else:
-        show_best(made, told)
+        show_best(study, report)
+
+
+def run_trials(study: Sweep, trials: int, watch: Watch) -> Mapping[str, Any]:
+    """Run the trials that are left, with a line for each; the report of all of them."""
+    say(f"{study.points} points: {', '.join(map(spelt, study.space.items()))}")
+    with watch.busy("estimating"):
+        cost = estimate(study, trials)
+    say(cost)
+    with resumable(watch):
+        for trial in study.run(trials):
+            say(line_of(trial))
+    return study.report()
 
 
 def with_rounds(method: Method, rounds: int | None) -> Method:
-    """The method with so many rounds, if it has any."""
+    """The method with this many rounds, if it has any."""
     from dataclasses import replace
 
     if rounds is None or not method.rounds:
@@ -144,10 +166,10 @@ def with_rounds(method: Method, rounds: int | None) -> Method:
     return replace(method, rounds=rounds)
 
 
-def estimate(made: Sweep, trials: int) -> str:
+def estimate(study: Sweep, trials: int) -> str:
     """What a trial is, and about how long it takes; one with a longer prefix takes longer."""
-    one = made.bench(made.method, made.out / "estimate")  # no such folder: nothing is done there
-    return f"{trials} trials of {len(one.missing())} cells: {spoken(one.seconds())} each"
+    one = study.bench(study.method, study.out / "estimate")  # no such folder: nothing is done there
+    return f"{trials} trials of {len(one.missing())} cells: {duration(one.seconds())} each"
 
 
 def spelt(entry: tuple[str, Sequence[object]]) -> str:
@@ -160,34 +182,34 @@ def spelt(entry: tuple[str, Sequence[object]]) -> str:
     return f"{name} {' '.join(map(str, values))}"
 
 
-def line_of(each: Tried) -> str:
+def line_of(trial: Tried) -> str:
     """One line for one trial."""
     from selftrain.experiments.sweep import mean_of
 
-    point = "   ".join(f"{name} {value}" for name, value in each.params.items())
-    return f"trial {each.number}   {point}   {mean_of(each) if each.cells else each.why}"
+    point = "   ".join(f"{name} {value}" for name, value in trial.params.items())
+    return f"trial {trial.number}   {point}   {mean_of(trial) if trial.cells else trial.why}"
 
 
-def show_best(made: Sweep, told: Mapping[str, Any]) -> None:
+def show_best(study: Sweep, report: Mapping[str, Any]) -> None:
     """The best trials as a table on stdout, and how to read it."""
     from selftrain.experiments.sweep import best_first, mean_of
 
-    every = best_first(made.trials())
+    every = best_first(study.trials())
     rows = [
-        [str(each.number), *(str(each.params[name]) for name in made.space), mean_of(each)]
+        [str(each.number), *(str(each.params[name]) for name in study.space), mean_of(each)]
         for each in every[:SHOWN]
     ]
-    about = f"{made.method.name} on design rows of {', '.join(made.tasks)}, {made.shots} shots"
-    show(["trial", *made.space, "accuracy"], rows, title=printable(about), figures=True)
-    for note in notes(made, told):
+    about = f"{study.method.name} on design rows of {', '.join(study.tasks)}, {study.shots} shots"
+    show(["trial", *study.space, "accuracy"], rows, title=printable(about), numeric=True)
+    for note in notes(study, report):
         print(printable(note))
 
 
-def notes(made: Sweep, told: Mapping[str, Any]) -> list[str]:
+def notes(study: Sweep, report: Mapping[str, Any]) -> list[str]:
     """What a reader of the table should know."""
-    several = "mean over tasks and seeds" + (" ± sd over seeds" if len(made.seeds) > 1 else "")
-    found = [f"accuracy: {several}."]
-    if "importance" in told:
-        each = ", ".join(f"{name} {share:.2f}" for name, share in told["importance"].items())
-        found.append(f"importance (fANOVA): {each}.")
-    return [*found, told["note"] + "."]
+    several = "mean over tasks and seeds" + (" ± sd over seeds" if len(study.seeds) > 1 else "")
+    lines = [f"accuracy: {several}."]
+    if "importance" in report:
+        shares = ", ".join(f"{name} {share:.2f}" for name, share in report["importance"].items())
+        lines.append(f"importance (fANOVA): {shares}.")
+    return [*lines, report["note"] + "."]

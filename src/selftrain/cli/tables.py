@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from selftrain.cli import options
-from selftrain.cli.inputs import seeds_of
+from selftrain.cli.bundles import with_options
 from selftrain.cli.talk import json_of, say, show
 from selftrain.errors import ConfigError, require
 from selftrain.escape import printable
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Kind = Literal["main", "pel", "shots", "alpha", "ablation", "nonbert", "data", "grid", "speed"]
 Format = Literal["text", "markdown", "csv", "latex"]
 
-WHICH = frozenset({"cells", "on_rows", "backbone", "preset", "recipe", "seeds", "rows"})
+WHICH = frozenset({"file", "scored_on", "backbone", "preset", "recipe", "seeds", "rows"})
 """Flags that say which cells are meant."""
 SCORED = WHICH | {"metric", "shots", "compare", "paper"}
 READ: dict[Kind, frozenset[str]] = {
@@ -30,7 +30,7 @@ READ: dict[Kind, frozenset[str]] = {
     "shots": SCORED - {"shots"},
     "alpha": SCORED,
     "ablation": SCORED,
-    "nonbert": WHICH,  # the paper's figures always stand in it
+    "nonbert": WHICH,  # it always shows the paper's numbers
     "data": frozenset({"data"}),
     "grid": frozenset({"sweep"}),
     "speed": WHICH | {"shots"},
@@ -39,24 +39,14 @@ READ: dict[Kind, frozenset[str]] = {
 ENDINGS = {".md": "markdown", ".csv": "csv", ".tex": "latex"}
 
 
-def table(
-    context: typer.Context,
-    kind: Annotated[Kind, typer.Argument(help="Which table.")],
-    cells: Annotated[
-        Path | None,
-        typer.Argument(metavar="CELLS", help="Cells, as `selftrain bench` writes them."),
-    ] = None,
-    on_rows: options.CellsOn = "test",
+@dataclass(frozen=True, slots=True)
+class SheetOptions:
+    """What a table shows of its cells, and what it shown."""
+
     metric: Annotated[
         Literal["accuracy", "macro_f1", "f1"],
         typer.Option(help="f1: of the class that the task names.", rich_help_panel=options.CELLS),
-    ] = "accuracy",
-    shots: options.CellShots = 16,
-    backbone: options.CellBackbone = None,
-    preset: options.CellPreset = None,
-    recipe: options.CellRecipes = None,
-    seeds: options.CellSeeds = None,
-    rows: options.CellRows = None,
+    ] = "accuracy"
     compare: Annotated[
         tuple[str, str] | None,
         typer.Option(
@@ -64,7 +54,47 @@ def table(
             help="Test these two methods and no others: a family of one comparison.",
             rich_help_panel=options.CELLS,
         ),
+    ] = None
+    paper: Annotated[bool, typer.Option("--paper", help="The paper's own numbers below ours.")] = (
+        False
+    )
+
+    def __post_init__(self) -> None:
+        if self.compare is not None:
+            two, hint = self.compare[0] != self.compare[1], "--compare upet-head-adapter head-st"
+            require(two, "--compare", " ".join(self.compare), "two methods", hint)
+
+
+@dataclass(frozen=True, slots=True)
+class TableOutput:
+    """How a table is written, and where."""
+
+    form: Annotated[
+        Format | None,
+        typer.Option(
+            "--format", help="Else by the name of --out, else text.", rich_help_panel=options.OUTPUT
+        ),
+    ] = None
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Instead of stdout.", rich_help_panel=options.OUTPUT
+        ),
+    ] = None
+    as_json: options.Json = False
+
+
+@with_options
+def table(
+    *,
+    context: typer.Context,
+    kind: Annotated[Kind, typer.Argument(help="Which table.")],
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="CELLS", help="Cells, as `selftrain bench` writes them."),
     ] = None,
+    cells: options.CellOptions,
+    shown: SheetOptions,
     data: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="For `data`: one folder for each task."),
@@ -72,22 +102,7 @@ def table(
     sweep: Annotated[
         Path | None, typer.Option(metavar="FILE", help="For `grid`: a report of a sweep.")
     ] = None,
-    paper: Annotated[
-        bool, typer.Option("--paper", help="The paper's own figures below ours.")
-    ] = False,
-    form: Annotated[
-        Format | None,
-        typer.Option(
-            "--format", help="Else by the name of --out, else text.", rich_help_panel=options.OUTPUT
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", metavar="FILE", help="Instead of stdout.", rich_help_panel=options.OUTPUT
-        ),
-    ] = None,
-    as_json: options.Json = False,
+    output: TableOutput,
 ) -> None:
     """The paper's tables from finished cells: means over seeds, and whether a difference is luck.
 
@@ -96,50 +111,21 @@ def table(
     selftrain table data --data folder
     """
     check_read(context, kind)
-    written = format_of(form, out, as_json=as_json)  # said before anything is read
-    require(shots >= 1, "--shots", shots, "1 or more", "--shots 16")
-    numbers = tuple(seeds_of(seeds)) if seeds is not None else ()
-    if compare is not None:
-        two, hint = compare[0] != compare[1], "--compare upet-head-adapter head-st"
-        require(two, "--compare", " ".join(compare), "two methods", hint)
+    form = format_of(output.form, output.out, as_json=output.as_json)  # before anything is read
     if kind == "data":
         sheets = [data_sheet(data)]
     elif kind == "grid":
         sheets = [grid_sheet(sweep)]
     else:
-        if cells is None:
-            raise ConfigError(
-                f"table {kind} is made of cells, and no file of them is given",
-                f"selftrain table {kind} cells.jsonl",
-            )
-
-        from selftrain.experiments.results import read
-
-        found = read(cells)  # first: a bad file is found before torch is loaded
-
-        from selftrain.experiments.tables import KINDS, Choice
-
-        choice = Choice(
-            scored_on=on_rows,
-            metric=metric,
-            shots=shots,
-            backbone=backbone,
-            preset=preset,
-            recipes=tuple(recipe or ()),
-            seeds=numbers,
-            rows=rows,
-            compare=compare,
-            paper=paper,
-        )
-        sheets = KINDS[kind](found, choice)
-    if written == "text":
+        sheets = cell_sheets(kind, file, cells, shown)
+    if form == "text":
         show_sheets(sheets)
     else:
-        write(sheets, written, out)
+        write(sheets, form, output.out)
 
 
 def check_read(context: typer.Context, kind: Kind) -> None:
-    """Raise for a flag that this table would pass over in silence."""
+    """Raise for a flag that this table would ignore."""
     read = READ[kind] | {"kind", "form", "out", "as_json"}
     for each in context.command.params:
         source = context.get_parameter_source(each.name or "")
@@ -167,6 +153,26 @@ def format_of(form: Format | None, out: Path | None, *, as_json: bool = False) -
     return found
 
 
+def cell_sheets(
+    kind: Kind, file: Path | None, cells: options.CellOptions, shown: SheetOptions
+) -> list[Sheet]:
+    """The sheets of a table that is made of cells."""
+    if file is None:
+        raise ConfigError(
+            f"table {kind} is made of cells, and no file of them is given",
+            f"selftrain table {kind} cells.jsonl",
+        )
+
+    from selftrain.experiments.results import read
+
+    results = read(file)  # first: a bad file is found before torch is loaded
+
+    from selftrain.experiments.tables import KINDS
+
+    choice = cells.choice(metric=shown.metric, compare=shown.compare, paper=shown.paper)
+    return KINDS[kind](results, choice)
+
+
 def data_sheet(data: Path | None) -> Sheet:
     """Table 7."""
     if data is None:
@@ -189,14 +195,14 @@ def show_sheets(sheets: Sequence[Sheet]) -> None:
     for place, sheet in enumerate(sheets):
         if place:
             print()
-        figures = sheet.words < len(sheet.head)
-        show(sheet.head, sheet.rows, title=sheet.title, figures=figures)
+        numeric = sheet.words < len(sheet.head)
+        show(sheet.head, sheet.rows, title=sheet.title, numeric=numeric)
         for note in sheet.notes:
             print(printable(note))
 
 
 def write(sheets: Sequence[Sheet], form: str, out: Path | None) -> None:
-    """The sheets as text of that format, on stdout or in a file that is whole or not there."""
+    """The sheets as text of that format, on stdout or in a file that appears complete."""
     from selftrain.disk import replacing
     from selftrain.experiments.tables import FORMATS
 

@@ -1,4 +1,4 @@
-"""What is said, and where: stdout carries data, stderr talk."""
+"""Printing: stdout carries data, stderr messages."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
 from rich.console import Console
 
 from selftrain.escape import printable
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
-
-    from selftrain.data.rows import Notes
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
     from rich.table import Table
 
+    from selftrain.data.rows import Notes
+
+LONGEST_NAME = 40  # characters of a name that is never wrapped
 
 # Texts and labels come from anyone: nothing in them is markup, an emoji's name or a control code.
 talk = Console(stderr=True, markup=False, emoji=False, highlight=False, soft_wrap=True)
@@ -34,7 +33,7 @@ def say(text: str) -> None:
 
 
 class LogLines(logging.Handler):
-    """Every record of our own log is one line on stderr; a warning says that it is one."""
+    """Prints every record of our log as a line on stderr; a warning starts with that word."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print one record."""
@@ -44,7 +43,7 @@ class LogLines(logging.Handler):
 
 @contextmanager
 def log_shown() -> Iterator[None]:
-    """Within it the log of this package is shown on stderr."""
+    """Show the log of this package on stderr, within a ``with`` block."""
     ours, handler = logging.getLogger("selftrain"), LogLines()
     level = ours.level
     ours.addHandler(handler)
@@ -57,10 +56,26 @@ def log_shown() -> Iterator[None]:
 
 
 def warn(notes: Notes | Iterable[str]) -> None:
-    """What was put right, or will differ from what was asked, each on a line of its own."""
+    """Print each warning on a line, with its count where it has one."""
     for note in notes:
-        said = note if isinstance(note, str) else f"{note[0]}: {note[1]}"
-        say(f"warning: {said}")
+        text = note if isinstance(note, str) else f"{note[0]}: {note[1]}"
+        say(f"warning: {text}")
+
+
+def duration(seconds: float) -> str:
+    """A length of time in words.
+
+    >>> duration(40), duration(600), duration(9000)
+    ('about a minute', 'about 10 minutes', 'about 2.5 hours')
+    """
+    if seconds < 90:
+        return "about a minute"
+    if seconds < 5400:
+        return f"about {seconds / 60:.0f} minutes"
+    return f"about {seconds / 3600:.1f} hours"
+
+
+# ── data, on stdout ──
 
 
 def show(
@@ -68,15 +83,54 @@ def show(
     rows: Iterable[Sequence[str]],
     *,
     title: str | None = None,
-    figures: bool = False,
+    numeric: bool = False,
 ) -> None:
-    """A table on stdout."""
-
-    clean = ([printable(cell) for cell in row] for row in rows)
+    """A table on stdout; without lines between the columns if the terminal is too narrow."""
+    body = [[printable(cell) for cell in row] for row in rows]
+    names = [printable(name) for name in head]
     title = None if title is None else printable(title)
-    made = table([printable(name) for name in head], clean, title=title, figures=figures)
     width = None if sys.stdout.isatty() else 1_000  # a pipe has no width: nothing is folded
-    Console(markup=False, emoji=False, highlight=False, width=width).print(made)
+    console = Console(markup=False, emoji=False, highlight=False, width=width)
+    lined = table(names, body, title=title, numeric=numeric)
+    fits = lined.__rich_measure__(console, console.options.update(max_width=1_000)).maximum
+    narrow = fits > console.width
+    console.print(
+        table(names, body, title=title, numeric=numeric, narrow=True) if narrow else lined
+    )
+
+
+def table(
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    title: str | None = None,
+    numeric: bool = False,
+    narrow: bool = False,
+) -> Table:
+    """A table for a terminal; if numeric, all columns after the first are aligned right.
+
+    The first column holds names: if narrow, it stays on one line and the others wrap. Nothing
+    is cut.
+    """
+    from rich import box
+    from rich.table import Table
+
+    grid = Table(title=title, title_justify="left")
+    if narrow:
+        grid.box, grid.padding = box.SIMPLE_HEAD, (0, 1, 0, 0)
+        grid.show_edge = grid.pad_edge = False
+    body = [list(row) for row in rows]
+    for place, name in enumerate(head):
+        longest = max(map(cell_len, (row[place] for row in body)), default=0)
+        grid.add_column(
+            name,
+            justify="right" if numeric and place > 0 else "left",
+            overflow="fold",
+            no_wrap=narrow and place == 0 and longest <= LONGEST_NAME,
+        )
+    for row in body:
+        grid.add_row(*row)
+    return grid
 
 
 def show_json(value: object) -> None:
@@ -99,12 +153,15 @@ def _readable(found: re.Match[str]) -> str:
 
 
 def show_scores(scores: Mapping[str, float], title: str) -> None:
-    """What ``evaluate`` found, on stdout."""
+    """The scores of ``evaluate`` as a table on stdout."""
     rows = [
         (name, f"{value:.0f}" if name == "rows" else f"{value:.3f}")
         for name, value in scores.items()
     ]
-    show((title, ""), rows, figures=True)
+    show((title, ""), rows, numeric=True)
+
+
+# ── progress, on stderr ──
 
 
 class Watch:
@@ -142,7 +199,7 @@ class Watch:
 
     @contextmanager
     def busy(self, what: str, total: int | None = None) -> Iterator[TaskID]:
-        """A bar for as long as something goes on; one that only moves, where no end is known."""
+        """A bar while something runs; it only moves, where no end is known."""
         task = self._bars.add_task(what, total=total)
         try:
             yield task
@@ -150,26 +207,19 @@ class Watch:
             self._bars.remove_task(task)
 
     def progress(self, steps: Iterable[int], what: str, total: int) -> Iterator[int]:
-        """The steps as they are taken: what a ``Machine`` wants."""
+        """Show a bar for a loop over steps: the ``progress`` of a ``Machine``."""
         with self.busy(what, total) as task:
             for step in steps:
                 yield step
                 self._bars.advance(task)
 
 
-def table(
-    head: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    *,
-    title: str | None = None,
-    figures: bool = False,
-) -> Table:
-    """A table for a terminal; where it holds figures, all but its first column stand right."""
-    from rich.table import Table
-
-    made = Table(title=title, title_justify="left")
-    for place, name in enumerate(head):
-        made.add_column(name, justify="right" if figures and place else "left")
-    for row in rows:
-        made.add_row(*row)
-    return made
+@contextmanager
+def resumable(watch: Watch) -> Iterator[None]:
+    """Show that training runs; after Ctrl-C say how to resume it."""
+    with watch.busy("self-training"):
+        try:
+            yield
+        except KeyboardInterrupt:
+            say("the same command resumes from the last finished round")
+            raise

@@ -11,6 +11,7 @@ import hashlib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from selftrain.data.fewshot import sample
 from selftrain.data.pool import remove_overlap
@@ -20,8 +21,10 @@ from selftrain.data.split import make_split
 from selftrain.data.task import Task
 from selftrain.disk import sha256
 from selftrain.errors import DataError
-from selftrain.experiments.results import Shots
 from selftrain.seeds import uniform
+
+if TYPE_CHECKING:
+    from selftrain.experiments.results import Shots  # a type alone: its module loads torch
 
 DESIGN = 1000
 """Rows of train on which decisions are made; none for a task with fewer than twice as many."""

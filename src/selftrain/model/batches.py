@@ -1,4 +1,4 @@
-"""Rows of token ids to padded tensors: short rows beside short rows, and no token wasted."""
+"""Rows of token ids become padded tensors; rows of similar length are padded together."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-# Padded tokens encoded together. On a CPU padding is paid for token by token and small groups
-# of like length win over a step that is padded to its longest row.
+# Padded tokens encoded together. On a CPU every padded token costs time, so small groups of
+# similar length are faster than one batch padded to its longest row.
 CPU_TOKENS = 512
 GPU_TOKENS = 16384
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One example as the encoder reads it."""
+    """One example as input of the encoder."""
 
     ids: tuple[int, ...]
     types: tuple[int, ...] | None = None
     """Segment ids, where the family uses them."""
     mask_at: int = -1
-    """Where the template's mask stands (an index into ids); -1 for a head."""
+    """The place of the template's mask (an index into ids); -1 for a head."""
     cut: int = 0
     """Tokens of the text that did not fit."""
 
@@ -37,14 +37,14 @@ class Batch:
     mask_at: Tensor  # [B]
 
     def inputs(self, state: Tensor | None = None) -> dict[str, Tensor]:
-        """As transformers' encoders take it; ``state``, [B, L, D], in place of the ids."""
+        """Arguments for an encoder of transformers; ``state``, [B, L, D], replaces the ids."""
         if state is not None:
             return {"inputs_embeds": state, "attention_mask": self.attention}
         types = {} if self.types is None else {"token_type_ids": self.types}
         return {"input_ids": self.ids, "attention_mask": self.attention, **types}
 
     def take(self, rows: Sequence[int]) -> Batch:
-        """Some of the rows, as wide as before."""
+        """Some of the rows, with the same padding."""
         types = None if self.types is None else self.types[rows]
         return Batch(self.ids[rows], self.attention[rows], types, self.mask_at[rows])
 
@@ -70,9 +70,9 @@ def collate(rows: Sequence[Row], pad: int) -> Batch:
 
 
 def by_length(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Indices in batches of like length, each holding at most ``budget`` padded tokens.
+    """Indices in batches of similar length, each with at most ``budget`` padded tokens.
 
-    The order depends on the lengths alone (ties by index), so a pool is always cut alike.
+    The order depends on the lengths alone (ties by index), so a pool always gives the same batches.
     """
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lambda i: (-lengths[i], i)):
@@ -85,8 +85,8 @@ def by_length(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 
 
 def grouped(rows: Sequence[Row], pad: int, device: torch.device) -> tuple[list[Batch], Tensor]:
-    """Rows of like length padded together, and the order that puts their answers back."""
-    tokens = CPU_TOKENS if device.type == "cpu" else GPU_TOKENS
-    groups = list(by_length([len(row.ids) for row in rows], tokens))
+    """Batches of rows of similar length, and the order that sorts their outputs like the rows."""
+    budget = CPU_TOKENS if device.type == "cpu" else GPU_TOKENS
+    groups = list(by_length([len(row.ids) for row in rows], budget))
     batches = [collate([rows[i] for i in group], pad).to(device) for group in groups]
     return batches, torch.tensor([i for group in groups for i in group]).argsort()

@@ -1,7 +1,7 @@
-"""Templates and label words: filling one, cutting long text by tokens, finding the mask.
+"""Prompts: fill a template, cut long texts by tokens, find the mask, check the label words.
 
-The mask is known by its place in the template, never by its name, so a text that happens to
-contain ``[MASK]`` or ``</s>`` is ordinary text.
+The mask is found by its place in the template, never by its name, so a text that contains
+``[MASK]`` or ``</s>`` is ordinary text.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from selftrain.errors import ConfigError
 HEAD_METHOD = "use a head method: --method upet-head-adapter"
 WORD_HINT = f"choose one common word per class: --word LABEL=WORD, or {HEAD_METHOD}"
 PUNCTUATION = ".,;:!?…"
-TEMPLATE_WORDS = -1  # the owner of a token that belongs to no field
+TEMPLATE_WORDS = -1  # in place of a field's number, for a token of the template
 
 
-class Reader(Protocol):
+class Tokenizing(Protocol):
     """What a prompt needs of a backbone: its name, for errors, and its tokenizer."""
 
     @property
     def name(self) -> str:
-        """As the user wrote it."""
+        """The name that the user gave."""
 
     @property
     def tokenizer(self) -> Any:
@@ -35,14 +35,14 @@ class Reader(Protocol):
 
 
 class Piece(NamedTuple):
-    """A stretch of a template: its own words, or a field of the example."""
+    """A part of a template: literal text, or a field of the example."""
 
     text: str
     field: bool = False
     bare: bool = False
-    """The template brings the punctuation behind this field, so the field's own is dropped."""
+    """The template has punctuation behind this field, so the field loses its own."""
     lower: bool = False
-    """The field goes on a sentence the template began, so it starts in lower case."""
+    """The field continues a sentence of the template, so it starts in lower case."""
 
 
 class Template(NamedTuple):
@@ -73,9 +73,9 @@ def parse(template: str, *, pair: bool) -> Template:
         parts = list(string.Formatter().parse(template))
     except ValueError as error:
         raise ConfigError(f"template `{template}` cannot be read: {error}", hint) from None
-    for _, name, *rest in parts:
-        if any(rest):
-            raise ConfigError(f"template `{template}` says more of {{{name}}} than its name", hint)
+    for _, name, *formatting in parts:
+        if any(formatting):
+            raise ConfigError(f"template `{template}` has more in {{{name}}} than a name", hint)
     names = Counter(name for _, name, _, _ in parts if name is not None)
     for name in (*wanted, *names):
         if names[name] != (name in wanted):
@@ -89,7 +89,7 @@ def parse(template: str, *, pair: bool) -> Template:
 
 
 def template_of(task: Task) -> Template:
-    """The task's template, read; a prompt cannot do without."""
+    """The template of a task, parsed; an error if it has none."""
     if task.template is None:
         raise ConfigError(
             f"task `{task.name}` has no template; prompts need one",
@@ -122,10 +122,10 @@ def fill(
 ) -> list[Filled]:
     """Fill a template with each example, in at most ``room`` tokens, the mask included.
 
-    What is too long loses tokens from the end of its longest text; the template's words and
-    the mask are never cut.
+    A row that is too long loses tokens at the end of its longest text; the words of the template
+    and the mask are never cut.
     """
-    # A mask swallows the blank before it; left standing it would be a token of its own.
+    # The blank before a mask is part of the mask; alone it would become one more token.
     before = [_render(template.before, example, strip=True) for example in examples]
     after = [_render(template.after, example) for example in examples]
     rows = zip(_tokenise(before, tokenizer), _tokenise(after, tokenizer), strict=True)
@@ -136,13 +136,13 @@ def fill(
 class _Text(NamedTuple):
     text: str
     fields: list[range]
-    """Where each field stands in the text."""
+    """The place of each field in the text."""
 
 
 class _Tokens(NamedTuple):
     ids: list[int]
     owners: list[int]
-    """For each token the number of the field it came from."""
+    """For each token the number of its field."""
 
 
 def _render(pieces: Sequence[Piece], example: Example, *, strip: bool = False) -> _Text:
@@ -167,8 +167,8 @@ def _field(piece: Piece, example: Example) -> str:
 def tokenise(texts: Sequence[str], tokenizer: Any) -> tuple[list[list[int]], list[Any]]:
     """Token ids of plain texts, without a frame, and where each token stands in its text.
 
-    A "[MASK]" in a user's text is split like any word. SentencePiece models hold their special
-    tokens as whole pieces and find them all the same: there it is an unknown word.
+    A "[MASK]" in a user's text is split like any word. SentencePiece models still recognise their
+    special tokens: there it becomes an unknown word.
     """
     encoded = tokenizer(
         list(texts),
@@ -207,13 +207,13 @@ def _join(left: _Tokens, right: _Tokens, fields: int, mask: int, room: int) -> F
             f"the template alone is {room - spare} tokens; max_length leaves room for {room}",
             "raise max_length, or write a shorter template",
         )
-    places = _kept(owners, shorten(lengths, spare))
+    places = _places_left(owners, shorten(lengths, spare))
     return Filled(
         [ids[place] for place in places], places.index(len(left.ids)), len(ids) - len(places)
     )
 
 
-def _kept(owners: Sequence[int], room: Sequence[int]) -> list[int]:
+def _places_left(owners: Sequence[int], room: Sequence[int]) -> list[int]:
     """Places of the template's tokens, and of the first ``room[f]`` tokens of each field f."""
     used: Counter[int] = Counter()
     places = []
@@ -225,7 +225,7 @@ def _kept(owners: Sequence[int], room: Sequence[int]) -> list[int]:
 
 
 def shorten(lengths: Sequence[int], room: int) -> list[int]:
-    """How many tokens each of one or two texts keeps in ``room``: the longest gives first.
+    """How many tokens remain of one or two texts in ``room``: the longest is cut first.
 
     >>> shorten([10, 3], 9), shorten([10, 9], 9), shorten([4], 9)
     ([6, 3], [5, 4], [4])
@@ -245,7 +245,7 @@ def shorten(lengths: Sequence[int], room: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """What a tokenizer makes of one label word."""
+    """A label word and its tokens."""
 
     label: str
     word: str
@@ -255,16 +255,16 @@ class Word:
 
     @property
     def ok(self) -> bool:
-        """One known token that no other class has."""
+        """Whether it is one known token that no other class has."""
         return self.problem is None
 
 
-def check(task: Task, backbone: Reader) -> list[Word]:
-    """Every label word with its tokens, and what is wrong with it.
+def check(task: Task, backbone: Tokenizing) -> list[Word]:
+    """Every label word with its tokens, and its problem if it has one.
 
-    Ids are those of the middle of a sentence: with a blank before the word, which BPE and
-    SentencePiece make part of the token. A template that starts with its mask keeps that form,
-    because it is the one those models saw far more often.
+    Ids are those of a word in the middle of a sentence: with a blank before it, which BPE and
+    SentencePiece make part of the token. A template that starts with its mask uses the same ids,
+    because models saw this form of a word far more often.
     """
     template_of(task)
     for label in task.labels:
@@ -287,23 +287,23 @@ def check(task: Task, backbone: Reader) -> list[Word]:
     return rows
 
 
-def _problem(row: Word, before: Sequence[Word], backbone: Reader) -> str | None:
-    what = f"label word `{row.word}` of class `{row.label}`"
+def _problem(row: Word, before: Sequence[Word], backbone: Tokenizing) -> str | None:
+    subject = f"label word `{row.word}` of class `{row.label}`"
     if not row.ids or backbone.tokenizer.unk_token_id in row.ids:
-        return f"{what} is unknown to `{backbone.name}`; prompts need a known word"
+        return f"{subject} is unknown to `{backbone.name}`; prompts need a known word"
     if len(row.ids) > 1:
-        return f"{what} is {len(row.ids)} tokens for `{backbone.name}`; prompts need 1"
+        return f"{subject} is {len(row.ids)} tokens for `{backbone.name}`; prompts need 1"
     for other in before:
         if other.ids == row.ids:
             return (
-                f"{what} is the same token as `{other.word}` of class `{other.label}` "
-                f"for `{backbone.name}`; each word must be its own"
+                f"{subject} is the same token as `{other.word}` of class `{other.label}` "
+                f"for `{backbone.name}`; each word must be another token"
             )
     return None
 
 
-def word_ids(task: Task, backbone: Reader) -> tuple[tuple[int, ...], ...]:
-    """The token ids of every class's label words, in the task's order; or the first problem."""
+def word_ids(task: Task, backbone: Tokenizing) -> tuple[tuple[int, ...], ...]:
+    """The token ids of the label words, class by class; raises the first problem."""
     rows = check(task, backbone)
     for row in rows:
         if row.problem is not None:

@@ -1,4 +1,4 @@
-"""The last layer for one position of each row: keys and values of all, the rest of one alone.
+"""The last layer for one position of each row: keys and values of all, everything else of one.
 
 Only a mask or a first token of a row is read, so the queries, feed-forward and norms of the other
 positions need not be computed. Nothing is stored between calls: the position goes down an

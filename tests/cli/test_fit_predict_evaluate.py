@@ -1,0 +1,164 @@
+"""A run from the command line: fit, evaluate, predict, and Ctrl-C in between."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import command
+from command import FIT, selftrain
+from selftrain.cli.talk import talk
+from selftrain.runs import train as experiment
+
+PREDICT = "predict run test.csv --backbone"
+EVALUATE = "evaluate run test.csv --backbone"
+
+
+def test_fit_says_a_line_a_round_and_prints_nothing(folder: Path, bert: Path) -> None:
+    said = selftrain(FIT.format(bert=bert) + " --dev dev.csv")
+    assert (said.code, said.out) == (0, "")
+    assert [line.split()[0] for line in said.lines] == ["teacher", "round", "model:"]
+    assert all(" dev " in line for line in said.lines[:2])
+    assert said.lines[-1].startswith("model: run, round ")
+
+
+def test_fit_on_a_finished_run_says_so_and_shows_its_rounds_again(life: Path, bert: Path) -> None:
+    before = command.snapshot(life)
+    said = selftrain(FIT.format(bert=bert) + " --dev dev.csv")
+    assert said.code == 0
+    assert said.lines[0] == "run is finished: these are its rounds"
+    assert [line.split()[0] for line in said.lines[1:]] == ["teacher", "round", "model:"]
+    assert command.snapshot(life) == before
+
+
+def test_fit_resumes_after_the_last_finished_round(life: Path, bert: Path) -> None:
+    model = life / "run" / "rounds" / "1" / "model.safetensors"
+    whole = model.read_bytes()
+    shutil.rmtree(model.parent)
+    said = selftrain(FIT.format(bert=bert) + " --dev dev.csv")
+    assert said.lines[0] == "run resumes after round 0"
+    assert model.read_bytes() == whole
+
+
+def test_fit_with_more_rounds_adds_them(life: Path, bert: Path) -> None:
+    model = life / "run" / "rounds" / "1" / "model.safetensors"
+    whole = model.read_bytes()
+    said = selftrain(FIT.format(bert=bert) + " --dev dev.csv --rounds 2")
+    assert said.lines[0] == "run resumes after round 1"
+    assert [line.split()[0] for line in said.lines[1:]] == ["teacher", "round", "round", "model:"]
+    assert model.read_bytes() == whole
+    fewer = selftrain(FIT.format(bert=bert) + " --dev dev.csv --rounds 1")
+    assert fewer.code == 1
+    assert "method.rounds was 2, is now 1" in fewer.err
+
+
+def test_fit_warns_that_a_run_resumes_on_another_machine(life: Path, bert: Path) -> None:
+    path = life / "run" / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "threads": 64}))
+    said = selftrain(FIT.format(bert=bert) + " --dev dev.csv")
+    assert said.code == 0
+    assert said.lines[0].startswith("warning: the run was started with threads 64")
+
+
+def test_fit_with_test_rows_prints_their_scores(folder: Path, bert: Path) -> None:
+    said = selftrain(FIT.format(bert=bert) + " --rounds 0 --test test.csv --json")
+    facts = json.loads(said.out)
+    assert facts["run"] == "run"
+    assert [each["number"] for each in facts["rounds"]] == [0]
+    assert facts["test"]["rows"] == 10
+    assert facts["test"] == json.loads(selftrain(f"{EVALUATE} {bert} --json").out)
+
+
+@pytest.mark.usefixtures("life")
+def test_evaluate_prints_a_table_and_nothing_else(bert: Path) -> None:
+    said = selftrain(f"{EVALUATE} {bert}")
+    assert (said.code, said.err) == (0, "")
+    for name in ("test.csv", "accuracy", "macro_f1", "f1 good", "calibration_error", "rows"):
+        assert name in said.out
+
+
+def test_predict_prints_csv_or_json_lines_and_writes_what_the_name_says(
+    life: Path, bert: Path
+) -> None:
+    printed = selftrain(f"{PREDICT} {bert}")
+    assert (printed.code, printed.err) == (0, "")
+    rows = list(csv.DictReader(printed.out.splitlines()))
+    assert list(rows[0]) == ["row", "label", "p_bad", "p_good", "certainty"]
+    assert len(rows) == 10
+
+    lines = selftrain(f"{PREDICT} {bert} --json --with-text").out.splitlines()
+    answers = [json.loads(line) for line in lines]
+    assert [each["label"] for each in answers] == [row["label"] for row in rows]
+    assert answers[0]["text"] == command.sentences(1, first=300)[0][0]
+
+    assert selftrain(f"{PREDICT} {bert} -o answers.csv") == (0, "", "")
+    assert (life / "answers.csv").read_text() == printed.out
+
+
+@pytest.mark.usefixtures("life")
+def test_any_round_answers_and_the_last_accepted_one_if_none_is_named(bert: Path) -> None:
+    teacher, student, default = (
+        selftrain(f"{PREDICT} {bert} {which}").out for which in ("--round 0", "--round 1", "")
+    )
+    assert teacher != student == default
+    assert selftrain(f"{EVALUATE} {bert} --json --round 1").out == (
+        selftrain(f"{EVALUATE} {bert} --json").out
+    )
+    absent = selftrain(f"{PREDICT} {bert} --round 7")
+    assert absent.code == 1
+    assert "run has no round 7; its last one is 1" in absent.err
+
+
+@pytest.mark.usefixtures("life")
+@pytest.mark.parametrize("given", ["predict run test.csv", "evaluate run test.csv --json"])
+def test_bars_on_a_terminal_leave_the_data_alone(
+    given: str, bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """stderr is a terminal, stdout is not: `selftrain predict … > answers.csv`."""
+    line = f"{given} --backbone {bert}"
+    plain = selftrain(line)
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(talk, "is_interactive", True)
+    shown = selftrain(line)
+    assert shown.out == plain.out
+    assert "loading" in shown.err
+    assert plain.err == ""
+
+
+# ── Ctrl-C ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_ctrl_c_keeps_the_rounds_that_are_whole(
+    folder: Path, bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = experiment.self_train
+
+    def interrupted(*arguments: Any, **more: Any) -> Iterator[Any]:
+        yield next(real(*arguments, **more))
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(experiment, "self_train", interrupted)
+        said = selftrain(FIT.format(bert=bert))
+    assert (said.code, said.out) == (130, "")
+    assert said.lines[-2:] == ["the same command resumes from the last finished round", "stopped"]
+    assert selftrain(FIT.format(bert=bert)).lines[0] == "run resumes after round 0"
+
+
+def test_ctrl_c_before_the_first_round_leaves_nothing(
+    folder: Path, bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any, **__: Any) -> Iterator[Any]:
+        raise KeyboardInterrupt
+
+    before = command.snapshot(folder)
+    monkeypatch.setattr(experiment, "self_train", interrupted)
+    assert selftrain(FIT.format(bert=bert)).code == 130
+    assert command.snapshot(folder) == before

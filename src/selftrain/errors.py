@@ -7,6 +7,7 @@ its trace.
 from __future__ import annotations
 
 import difflib
+import json
 import math
 import reprlib
 from collections.abc import Iterable, Sequence
@@ -156,3 +157,23 @@ def listing(names: Sequence[str], max_names: int = 8) -> str:
 
 def _cut(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def check_format(raw: bytes, where: str, reads: int, error: type[SelftrainError]) -> None:
+    """Raise for JSON of another format than this version reads: its entries may have other names.
+
+    JSON that names no format passes, as does what is not JSON: whoever reads it next says why.
+    """
+    try:
+        facts = json.loads(raw)
+    except (ValueError, RecursionError):
+        return
+    found = facts.get("format", reads) if isinstance(facts, dict) else reads
+    if found != reads:
+        older = isinstance(found, int) and found < reads
+        hint = (
+            "an earlier version wrote it: compute it again, in another folder"
+            if older
+            else "a newer version wrote it: pip install --upgrade selftrain"
+        )
+        raise error(f"{where} has format {found!r:.40}; this version reads format {reads}", hint)

@@ -65,8 +65,8 @@ def test_a_strange_last_line_is_no_half_line(tmp_path):
     [
         ({"accuracy": 1.5}, "accuracy"),
         ({"seed": "x"}, "seed"),
-        ({"format": 1}, "an earlier version"),
-        ({"format": 3}, "another version"),
+        ({"format": 1}, "has format 1; this version reads format 2"),
+        ({"format": 3}, "has format 3; this version reads format 2"),
         ({"format": "x"}, "format"),
         ({"shots": 0}, "shots"),
         ({"rows": -1}, "rows"),

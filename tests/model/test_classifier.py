@@ -259,7 +259,8 @@ def rewrite(path: Path, **changes: Any) -> None:
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"format": 2}, "format 2; this version reads 1"),
+        ({"format": 1}, "format 1; this version reads format 2"),
+        ({"format": 3}, "format 3; this version reads format 2"),
         ({"surprise": 1}, "surprise"),
         ({"reader": "mind"}, "reader"),
         ({"tuning": {"kind": "adapter", "width": 8}}, "expected F32"),
@@ -284,7 +285,7 @@ def test_a_forged_card_is_refused(
         load_model(saved, tiny_backbone("bert"))
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", "null", '{"format": 1}'])
+@pytest.mark.parametrize("text", ["", "[]", "{", "null", '{"format": 2}'])
 def test_a_card_that_is_none_is_refused(text: str, saved: Path, tiny_backbone: Backbones) -> None:
     (saved / "model.json").write_text(text)
     with pytest.raises(ModelError, match="is no model card"):

@@ -18,7 +18,7 @@ LENGTH, WIDTH = (4, 8, 16, 32, 64, 128), (8, 16, 32, 64, 128, 256)
 
 
 def sweep_of(data: Path, out: Path, folder: Path, **changes: Any) -> Sweep:
-    """A sweep of two seeds on one task, with the backbone in ``folder``; ``changes`` to its fields."""
+    """A sweep of two seeds on one task, with the backbone in ``folder``."""
     fields = {
         "method": replace(METHOD, rounds=1),
         "space": SPACE,

@@ -229,7 +229,7 @@ class RunLoader:
 
 
 def ends(runs: Sequence[Path]) -> list[str]:
-    """The ends of the paths by which runs can be told apart, and no more of a machine's folders.
+    """The shortest ends of the paths that still differ, without more of a machine's folders.
 
     >>> ends([Path("/home/me/seed-1/run"), Path("/home/me/seed-2/run")])
     ['seed-1/run', 'seed-2/run']

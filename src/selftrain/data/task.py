@@ -27,7 +27,6 @@ class Task:
     """For prompts: one ``{mask}``, and ``{text}``, or ``{a}`` and ``{b}`` for a pair."""
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """One label word (or several, whose probabilities add) for each class."""
-    metric: str = "accuracy"
     f1_of: str | None = None
     """The class whose F1 the paper reports too, or ``macro``; ``evaluate`` gives them all."""
     pair: bool = False

@@ -67,7 +67,7 @@ PER_SOURCE = 2_500
 HELD_OUT = 1_000
 SHOTS = 16
 
-OWN = "take your own labelled file: selftrain demo --data FILE"
+OWN_FILE_HINT = "take your own labelled file: selftrain demo --data FILE"
 
 
 def rows_of(
@@ -153,7 +153,7 @@ def _download(into: Path, sha256: str) -> Path:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise DataError("the demo set did not arrive within 5 minutes", OWN) from None
+        raise DataError("the demo set did not arrive within 5 minutes", OWN_FILE_HINT) from None
     if done.returncode:
         raise _refused(done.stderr)
     return into / ARCHIVE
@@ -165,16 +165,16 @@ def _refused(output: str) -> DataError:
         return DataError(
             "the package index served another vaderSentiment 3.3.2 than the one we checked; "
             "nothing of it was run",
-            OWN,
+            OWN_FILE_HINT,
         )
     if "No module named pip" in output:
         return DataError(
             "the demo set is fetched by pip, which this Python does not have",
-            f"{sys.executable} -m ensurepip, or {OWN}",
+            f"{sys.executable} -m ensurepip, or {OWN_FILE_HINT}",
         )
     lines = [line.removeprefix("ERROR: ") for line in output.splitlines() if line.strip()]
     reason = lines[-1] if lines else "pip gave no reason"
-    return DataError(f"the demo set cannot be fetched: {reason}", f"go online, or {OWN}")
+    return DataError(f"the demo set cannot be fetched: {reason}", f"go online, or {OWN_FILE_HINT}")
 
 
 # ── reading ──
@@ -228,7 +228,7 @@ def _member(archive: bytes, name: str) -> str:
         found = (inner.extractfile(m) for m in inner if m.name == name and m.size <= LARGEST)
         file = next(found, None)
         if file is None:
-            raise DataError(f"the archive holds no file {name} of a sane size", OWN)
+            raise DataError(f"the archive holds no file {name} of a sane size", OWN_FILE_HINT)
         return file.read().decode("utf-8")
 
 
@@ -238,12 +238,12 @@ def _checked(path: Path, sha256: str) -> bytes:
         with path.open("rb") as file:
             archive = file.read(LARGEST)
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}", OWN) from None
+        raise DataError(f"{path} cannot be read: {error.strerror}", OWN_FILE_HINT) from None
     found = hashlib.sha256(archive).hexdigest()
     if found != sha256:
         raise DataError(
             f"{path} is not the archive we know: sha256 is {found[:12]}…, expected {sha256[:12]}…",
-            f"delete it and try again, or {OWN}",
+            f"delete it and try again, or {OWN_FILE_HINT}",
         )
     return archive
 

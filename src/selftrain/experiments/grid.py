@@ -128,7 +128,7 @@ def methods_of(asked: Mapping[str, Any], preset: str) -> dict[str, Method]:
         label = variant.get("as")
         if not isinstance(label, str) or "name" not in variant:
             raise ConfigError(
-                "a variant needs `name`, a recipe, and `as`, another name",
+                "a variant needs the name of a recipe as `name`, and another name as `as`",
                 'name = "upet-head-adapter", as = "upet-head-adapter-alpha-0.2-rank-topk"',
             )
         if label in methods:

@@ -16,7 +16,7 @@ from typing import Annotated, Literal, NamedTuple
 from filelock import FileLock
 from pydantic import Field, FiniteFloat, TypeAdapter
 
-from selftrain.errors import DataError, RunError, parsed
+from selftrain.errors import DataError, RunError, check_format, parsed
 from selftrain.training.metrics import MOST, Bin, Several, Share
 
 FORMAT = 2
@@ -178,21 +178,6 @@ def _lines(path: Path) -> Iterator[Result]:
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
-        _check_format(line, f"{path}, line {number}")
+        check_format(line.encode(), f"{path}, line {number}", FORMAT, DataError)
         result = parsed(kind, line.encode(), f"{path}, line {number}", DataError, HINT)
         yield result
-
-
-def _check_format(line: str, where: str) -> None:
-    """Raise for a line of another format: its fields have other names."""
-    try:
-        found = json.loads(line).get("format", FORMAT)
-    except (ValueError, AttributeError, RecursionError):  # no line of ours: pydantic says why
-        return
-    if found != FORMAT:
-        age = "an earlier" if isinstance(found, int) and found < FORMAT else "another"
-        raise DataError(
-            f"{where} was written by {age} version of selftrain: "
-            f"it has format {found!r:.40}, this version reads format {FORMAT}",
-            "compute its cells again in another folder: -o FOLDER",
-        )

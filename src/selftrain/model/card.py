@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from selftrain.data.task import Task
-from selftrain.errors import ModelError, first_problem
+from selftrain.errors import ModelError, check_format, parsed
 from selftrain.model.pel import AnyTuning
 
 CARD = "model.json"
+FORMAT = 2
 LARGEST_CARD = 1_000_000  # bytes; a real one has a few hundred
 HINT = "point at a model folder that selftrain wrote, or copy it again"
 
@@ -46,7 +47,7 @@ class Card:
     lm_head: Literal["frozen", "tuned"] = "frozen"
     dropout: Annotated[float, Field(ge=0, lt=1)] | None = None
     """In place of the backbone's own rates; None leaves them."""
-    format: Literal[1] = 1
+    format: int = FORMAT
 
 
 def to_json(card: Card, *, indent: int | None = None) -> bytes:
@@ -62,13 +63,6 @@ def read_card(folder: Path) -> Card:
     size = path.stat().st_size
     if size > LARGEST_CARD:
         raise ModelError(f"`{path}` has {size} bytes; expected at most {LARGEST_CARD}", HINT)
-    try:
-        return TypeAdapter(Card).validate_json(path.read_bytes())
-    except ValidationError as error:
-        wrong = first_problem(error)
-        if wrong.place == "format":
-            raise ModelError(
-                f"`{path}` has format {wrong.value}; this version reads 1",
-                "a newer selftrain wrote it: pip install -U selftrain",
-            ) from None
-        raise ModelError(f"`{path}` is no model card: {wrong}", HINT) from None
+    raw = path.read_bytes()
+    check_format(raw, f"`{path}`", FORMAT, ModelError)
+    return parsed(Card, raw, f"`{path}` is no model card", ModelError, HINT)

@@ -19,7 +19,7 @@ from selftrain.data.fewshot import fingerprint
 from selftrain.data.rows import Labelled
 from selftrain.data.task import Task
 from selftrain.disk import LARGEST_JSON, damaged, plain_file, valid
-from selftrain.errors import RunError
+from selftrain.errors import RunError, check_format
 from selftrain.model.card import Source
 from selftrain.runs.lessons import check_fits
 
@@ -107,13 +107,7 @@ class Manifest:
                 f"{path} was not written by selftrain: it names no format",
                 "choose another folder: -o NEW",
             )
-        if number != FORMAT:
-            newer = "install the version that wrote it: pip install --upgrade selftrain"
-            older = "use the version that wrote it, or train again in another folder: -o NEW"
-            raise RunError(
-                f"{path} has format {number}; this version reads format {FORMAT}",
-                newer if number > FORMAT else older,
-            )
+        check_format(raw, str(path), FORMAT, RunError)
         return valid(cls, raw, path)
 
     def configuration(self) -> dict[str, Any]:

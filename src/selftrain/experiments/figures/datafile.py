@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from selftrain.data.write import write_delimited
 from selftrain.disk import replacing
-from selftrain.experiments.delimited import write_delimited
 
 Row = dict[str, object]
 """A line of a data file, by the names of its columns."""

@@ -78,7 +78,7 @@ def rounds(numbers: Rounds) -> Figure:
         len(methods) <= len(COLOURS),
         "the number of lines in a panel",
         len(methods),
-        f"at most {len(COLOURS)}, or they cannot be told apart",
+        f"at most {len(COLOURS)}, or nobody can tell one from another",
         f"name those to be drawn: --method {methods[0]} --method {methods[-1]}",
     )
     names = [shown(method) for method in methods]
@@ -130,7 +130,7 @@ def plane(numbers: Plane) -> Figure:
         len(numbers.labels) <= kinds,
         "the number of classes",
         len(numbers.labels),
-        f"at most {kinds}, or they cannot be told apart",
+        f"at most {kinds}, or nobody can tell one from another",
         "draw rows of fewer classes",
     )
     figure, axes = page.panels(

@@ -80,7 +80,7 @@ def panels(
     below: float = 0,
     names: Sequence[str] = (),
 ) -> tuple[Figure, list[Axes]]:
-    """A figure with so many panels, row by row; with ``below``, each of them over a lower one.
+    """A figure with this number of panels, row by row; with ``below``, each of them over a lower one.
 
     How tall a panel is follows from how wide it is, in inches; three of them fill a page. There is
     room for a legend of the names.
@@ -148,11 +148,11 @@ def head(figure: Figure, text: str) -> None:
 def legend(
     figure: Figure, names: Sequence[str], mark: Callable[[int], Any], *, length: float
 ) -> None:
-    """All names below all panels, read row by row; a mark is so many letters long."""
+    """All names below all panels, read row by row; ``length`` is that of a mark, in letters."""
     rows = rows_of(names, figure.get_figwidth())
     # Matplotlib fills a legend column by column.
     order = [row[column] for column in range(len(rows[0])) for row in rows if column < len(row)]
-    made = figure.legend(
+    legend = figure.legend(
         [mark(style) for style in order],
         [str(style) for style in order],
         loc="outside lower center",
@@ -160,12 +160,12 @@ def legend(
         handlelength=length,
     )
     # Set afterwards, because matplotlib leaves names that begin with _ out of a legend.
-    for text, style in zip(made.get_texts(), order, strict=True):
+    for text, style in zip(legend.get_texts(), order, strict=True):
         text.set_text(cut(names[style]))
 
 
 def rows_of(names: Sequence[str], wide: float) -> list[list[int]]:
-    """The places of names in a legend so many inches wide, row by row, as even as can be.
+    """The places of names in a legend of this width in inches, row by row, as even as can be.
 
     >>> rows_of(["a", "b", "c", "d"], 2.1)
     [[0, 1], [2, 3]]

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from selftrain.data.write import write_delimited
 from selftrain.escape import printable
-from selftrain.experiments.delimited import write_delimited
 
 Texts = tuple[str, ...]
 

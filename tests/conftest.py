@@ -5,13 +5,15 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
 import torch
 
 import small_run
+from estimators import LABELS, POOL, TEXTS, Make, quick_estimator
+from selftrain import SelfTrainingClassifier
 from selftrain.experiments import tasksets
 from selftrain.experiments.bench import Bench
 from selftrain.model.backbone import Backbone, load
@@ -19,7 +21,7 @@ from selftrain.runs.manifest import Manifest
 from selftrain.runs.write import Run
 from selftrain.training.loop import Round, self_train
 from small_bench import bench_of, write_part
-from tiny import make
+from tiny import make as make_checkpoint
 
 
 @pytest.hookimpl(trylast=True)
@@ -47,7 +49,7 @@ def imports_are_no_garbage() -> None:
 def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """A tiny checkpoint's folder, by family: ``tiny_folder("bert")``."""
     root = tmp_path_factory.mktemp("backbones")
-    return cache(lambda family: make(family, root / family))
+    return cache(lambda family: make_checkpoint(family, root / family))
 
 
 @pytest.fixture(scope="session")
@@ -102,3 +104,17 @@ def small_bench(
 ) -> Callable[..., Bench]:
     """A bench on that task, by the name of its folder: ``small_bench("out", seeds=(12,))``."""
     return lambda out="out", **more: bench_of(data, tmp_path / out, tiny_folder("bert"), **more)
+
+
+# ── a classifier ──
+
+
+@pytest.fixture(scope="session")
+def make(tiny_folder: Callable[[str], Path]) -> Make:
+    """Makes quick classifiers: ``make(rounds=2)``."""
+    return partial(quick_estimator, tiny_folder("bert"))
+
+
+@pytest.fixture(scope="session")
+def fitted(make: Make) -> SelfTrainingClassifier:
+    return make().fit(TEXTS, LABELS, unlabelled=POOL)

@@ -16,34 +16,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
-from command import sentences
+from estimators import LABELS, NEW, POOL, TEXTS, Make
 from selftrain import SelfTrainingClassifier
 from selftrain.errors import ConfigError, DataError
 from selftrain.estimator import examples_of
-
-TEXTS, LABELS = map(list, zip(*sentences(8), strict=True))
-POOL = [text for text, _ in sentences(30, first=100)]
-NEW = [text for text, _ in sentences(6, first=300)]
-TUNE = {"steps": 3, "batch_size": 4}
-QUICK = {"pool": 24, "passes": 2, "converged": 0, "teacher": TUNE, "student": TUNE}
-
-
-@pytest.fixture(scope="module")
-def make(tiny_folder: Callable[[str], Path]) -> Callable[..., SelfTrainingClassifier]:
-    def made(**params: Any) -> SelfTrainingClassifier:
-        usual = {"backbone": str(tiny_folder("bert")), "rounds": 1, "changes": QUICK}
-        return SelfTrainingClassifier(**{**usual, **params})
-
-    return made
-
-
-Make = Callable[..., SelfTrainingClassifier]
-
-
-@pytest.fixture(scope="module")
-def fitted(make: Make) -> SelfTrainingClassifier:
-    return make().fit(TEXTS, LABELS, unlabelled=POOL)
-
 
 # ── conventions ──────────────────────────────────────────────────────────────────────────────────
 

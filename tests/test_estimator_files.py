@@ -11,33 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from command import sentences
+from estimators import NEW
 from selftrain import SelfTrainingClassifier
 from selftrain.errors import RunError, SelftrainError
 from selftrain.runs.read import read_manifest
-
-TEXTS, LABELS = map(list, zip(*sentences(8), strict=True))
-POOL = [text for text, _ in sentences(30, first=100)]
-NEW = [text for text, _ in sentences(6, first=300)]
-TUNE = {"steps": 3, "batch_size": 4}
-QUICK = {"pool": 24, "passes": 2, "converged": 0, "teacher": TUNE, "student": TUNE}
-
-
-@pytest.fixture(scope="module")
-def make(tiny_folder: Callable[[str], Path]) -> Callable[..., SelfTrainingClassifier]:
-    def made(**params: Any) -> SelfTrainingClassifier:
-        usual = {"backbone": str(tiny_folder("bert")), "rounds": 1, "changes": QUICK}
-        return SelfTrainingClassifier(**{**usual, **params})
-
-    return made
-
-
-Make = Callable[..., SelfTrainingClassifier]
-
-
-@pytest.fixture(scope="module")
-def fitted(make: Make) -> SelfTrainingClassifier:
-    return make().fit(TEXTS, LABELS, unlabelled=POOL)
 
 
 def test_a_saved_model_answers_the_same_after_reload(

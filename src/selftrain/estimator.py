@@ -12,8 +12,8 @@ import json
 import logging
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -104,7 +104,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         """Train on labelled texts, and on unlabelled ones: ``unlabelled``, or with label None."""
         from selftrain.method.changes import backbone_for
         from selftrain.model.backbone import load
-        from selftrain.runs.lines import line_of
+        from selftrain.runs.lines import line_of, logged_to
         from selftrain.training.job import Job
         from selftrain.training.loop import last_accepted, self_train
         from selftrain.training.machine import Machine
@@ -124,7 +124,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             warnings.warn(note, stacklevel=2)
         machine = Machine(device=self.device, threads=self.threads)
         rounds: list[Round] = []
-        with lines_on_stderr(self.verbose):
+        with logged_to(logging.StreamHandler()) if self.verbose else nullcontext():
             for round_ in self_train(job, machine=machine):
                 log.info(line_of(round_, method.rounds))
                 rounds.append(round_)
@@ -204,21 +204,6 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         tags.input_tags.one_d_array = tags.input_tags.string = True
         tags.input_tags.two_d_array = False
         return tags
-
-
-@contextmanager
-def lines_on_stderr(wanted: bool) -> Iterator[None]:
-    """Within it the log of this package goes to stderr, if wanted."""
-    ours = logging.getLogger("selftrain")
-    handler, level = logging.StreamHandler(), ours.level
-    if wanted:
-        ours.addHandler(handler)
-        ours.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        ours.removeHandler(handler)
-        ours.setLevel(level)
 
 
 # ── texts and labels as people have them ─────────────────────────────────────────────────────

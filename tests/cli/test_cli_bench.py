@@ -66,7 +66,7 @@ def test_a_wrong_flag_is_named(data, tmp_path, flags, problem):
         ("tasks = 3", "`tasks` is 3"),
         ("sleep = 3", "unknown entry `sleep`"),
         ("variant = [1]", "`variant.0` is 1"),
-        ('[[variant]]\nname = "head-ft"', "a variant needs `name`"),
+        ('[[variant]]\nname = "head-ft"', "a variant needs the name"),
         ('[[variant]]\nname = "head-ft"\nas = "majority"', "the name of a method is 'majority'"),
         ('[[variant]]\nname = "head-ft"\nas = ".."', "the name of a method is '..'"),
         (

@@ -16,6 +16,7 @@ from selftrain.method.spec import Tune
 from selftrain.model.backbone import Backbone
 from selftrain.model.fast.trunk import Memory, memory_of
 from selftrain.model.pel import Adapter
+from selftrain.training.job import Job
 from selftrain.training.loop import Round, self_train
 from selftrain.training.machine import Machine
 
@@ -24,20 +25,19 @@ from selftrain.training.machine import Machine
 
 def rounds_of(
     backbone: Backbone,
-    on: Machine = by_hand.MACHINE,
+    machine: Machine = by_hand.MACHINE,
     done: Sequence[Round] = (),
     teacher: Tune = by_hand.METHOD.teacher,
     **student: Any,
 ) -> Generator[Round]:
     how = replace(by_hand.STUDENT, tuning=Adapter(width=4, layers=1), **student)
     method = replace(by_hand.METHOD, teacher=teacher, student=(how,), rounds=2)
-    yield from self_train(
-        by_hand.TASK, by_hand.SPLIT, method, backbone=backbone, seed=3, on=on, done=done
-    )
+    job = Job(by_hand.TASK, by_hand.SPLIT, method, backbone, 3)
+    yield from self_train(job, done=done, machine=machine)
 
 
-def run(backbone: Backbone, on: Machine = by_hand.MACHINE, **student: Any) -> list[Round]:
-    return list(rounds_of(backbone, on, **student))
+def run(backbone: Backbone, machine: Machine = by_hand.MACHINE, **student: Any) -> list[Round]:
+    return list(rounds_of(backbone, machine, **student))
 
 
 def test_a_run_plans_all_its_rows_and_learns_as_without_memory(backbone: Backbone) -> None:
@@ -89,9 +89,9 @@ def test_a_run_keeps_states_in_half_when_asked_and_that_changes_answers(
 
 
 def test_a_run_says_what_it_takes_of_the_disk_before_it_starts(
-    backbone: Backbone, monkeypatch: pytest.MonkeyPatch
+    backbone: Backbone, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    notes: list[str] = []
+    caplog.set_level("INFO", "selftrain")
     plan = Memory.plan
 
     def large(memory: Memory, *rows: Any, limit: int, **options: Any) -> int:
@@ -99,8 +99,8 @@ def test_a_run_says_what_it_takes_of_the_disk_before_it_starts(
 
     monkeypatch.setattr(Memory, "plan", large)
     for megabytes in (4096, 2):
-        on = replace(by_hand.MACHINE, note=notes.append, cache_mb=megabytes)
-        next(rounds_of(backbone, on))
+        next(rounds_of(backbone, replace(by_hand.MACHINE, cache_mb=megabytes)))
+    notes = [line for line in caplog.messages if "frozen layers" in line]
     expected = r"frozen layers are computed once for \d+ texts: \d+ MB of disk meanwhile"
     assert re.fullmatch(expected, notes[0])
     assert re.fullmatch(expected + "; not all fit: the others are computed each time", notes[1])

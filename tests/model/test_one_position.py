@@ -183,7 +183,7 @@ def test_dropout_passes_still_differ(
     family: str, tuning: Tuning, layers: Any, tiny_backbone: Make
 ) -> None:
     model = with_dropout_in(model_of(tiny_backbone(family), tuning), layers)
-    ((_, votes),) = annotate(model, ROWS, 8, seed=3, on=MACHINE)
+    ((_, votes),) = annotate(model, ROWS, 8, seed=3, machine=MACHINE)
     assert (certainty(votes) < 1).all()
 
 

@@ -17,8 +17,9 @@ from typing import Annotated, NoReturn
 import typer
 
 from selftrain.cli import answer, audit, bench, demo, figures, fit, look, sweep, tables
-from selftrain.cli.talk import log_shown, say
+from selftrain.cli.talk import LogLines, say
 from selftrain.errors import SelftrainError
+from selftrain.runs.lines import logged_to
 
 app = typer.Typer(
     add_completion=False,
@@ -48,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command; our own errors become one line and a hint, anything else shows its trace."""
     speak_utf8()
     try:
-        with log_shown():
+        with logged_to(LogLines()):
             code = app(arguments, prog_name="selftrain", standalone_mode=False)
         sys.stdout.flush()  # here, where an error of the system can still be reported
     except OSError as error:

@@ -41,20 +41,6 @@ class LogLines(logging.Handler):
         say(f"warning: {record.getMessage()}" if warning else record.getMessage())
 
 
-@contextmanager
-def log_shown() -> Iterator[None]:
-    """Show the log of this package on stderr, within a ``with`` block."""
-    ours, handler = logging.getLogger("selftrain"), LogLines()
-    level = ours.level
-    ours.addHandler(handler)
-    ours.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        ours.removeHandler(handler)
-        ours.setLevel(level)
-
-
 def warn(notes: Notes | Iterable[str]) -> None:
     """Print each warning on a line, with its count where it has one."""
     for note in notes:

@@ -1,8 +1,10 @@
-"""The line that is printed for each round."""
+"""What a person reads of a run: the line of each round, and where the log goes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -65,3 +67,17 @@ def count(number: int) -> str:
     if number >= 100_000:
         return f"{number / 1e6:.1f}M"
     return f"{number / 1e3:.0f}k" if number >= 10_000 else str(number)
+
+
+@contextmanager
+def logged_to(handler: logging.Handler) -> Iterator[None]:
+    """Send the log of this package to a handler, within a ``with`` block."""
+    log = logging.getLogger("selftrain")
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)

@@ -80,7 +80,7 @@ def panels(
     below: float = 0,
     names: Sequence[str] = (),
 ) -> tuple[Figure, list[Axes]]:
-    """A figure with this number of panels, row by row; with ``below``, each of them over a lower one.
+    """A figure with that number of panels; with ``below``, each of them over a lower one.
 
     How tall a panel is follows from how wide it is, in inches; three of them fill a page. There is
     room for a legend of the names.

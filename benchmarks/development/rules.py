@@ -81,15 +81,15 @@ def main() -> None:
     choose = np.array(
         [not options.judge_seed or line["seed"] not in options.judge_seed for line in lines]
     )
-    no_shares = np.array(["quota" in line["probe"] for line in lines])
+    other_quota = np.array(["quota" in line["probe"] for line in lines])
     frozen = np.array(["space=frozen" in line["probe"] for line in lines])
     families = {
         f"only {name}": np.array([line["probe"] == name for line in lines]) for name in CANDIDATES
     } | {
         "all": np.ones(len(lines), bool),
-        "proportional, teacher": ~no_shares & ~frozen,
-        "proportional, frozen": ~no_shares & frozen,
-        "equal or no quota": no_shares,
+        "proportional, teacher": ~other_quota & ~frozen,
+        "proportional, frozen": ~other_quota & frozen,
+        "equal or no quota": other_quota,
     }
     signals = {  # [runs, 4]; runs with fewer rounds repeat their last
         name: np.array([padded([r[name] for r in line["rounds"]]) for line in lines])

@@ -26,9 +26,13 @@ class Columns:
     """The names of the columns; None means: find it by the usual names."""
 
     text: str | None = None
+    """The column of the text; left out, a column with one of the usual names."""
     pair: str | None = None
+    """The column of the second text, for pairs."""
     label: str | None = None
+    """The column of the label; left out, a column with one of the usual names."""
     id: str | None = None
+    """The column that names each row; left out, a row is named by a hash of its text."""
 
 
 @dataclass(frozen=True, slots=True)

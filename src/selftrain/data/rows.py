@@ -23,7 +23,9 @@ class Example:
     uid: str
     """The id column, else a hash of text and pair; never a row number."""
     text: str
+    """The text, or the first of a pair."""
     pair: str | None = None
+    """The second text of a pair; None for a single text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +33,11 @@ class Labelled:
     """An example with a label: gold, or given by a teacher."""
 
     example: Example
+    """The text."""
     label: str
+    """Its class, by name."""
     weight: float = 1.0
+    """How much the row counts in the loss."""
     soft: tuple[float, ...] | None = None
     """The teacher's probability for each class, in the task's order; None for gold."""
 
@@ -42,9 +47,11 @@ class Split:
     """What a run may see: labelled rows, an optional dev set, and the pool without labels."""
 
     labelled: tuple[Labelled, ...]
+    """The gold rows, D_l."""
     unlabelled: Iterable[Example]
-    """The pool: any iterable that can be read again."""
+    """The pool, D_u: any iterable that can be read again."""
     dev: tuple[Labelled, ...] = ()
+    """Rows to report on by round; they choose nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +81,11 @@ class Lesson:
     """What one student learns from: D_r (easy), D_h (hard) and D_l (gold)."""
 
     gold: tuple[Labelled, ...]
+    """D_l: the rows with gold labels."""
     easy: tuple[Labelled, ...] = ()
+    """D_r: the reliable rows, with their pseudo labels."""
     hard: tuple[Labelled, ...] = ()
+    """D_h: the doubtful rows, for the contrast."""
     audit: AuditLines = ()
     """A tuple sorted by uid; for a long pool, lines read from a file in the order of the pool."""
     near: tuple[tuple[int, ...], ...] = ()

@@ -21,6 +21,7 @@ class Task:
     """The classes to tell apart. Label names live here, and so in every saved model."""
 
     name: str
+    """Its name in tables and folders."""
     labels: tuple[str, ...]
     """The classes in a fixed order: column c of every probability is ``labels[c]``."""
     template: str | None = None
@@ -30,6 +31,7 @@ class Task:
     f1_of: str | None = None
     """The class whose F1 the paper reports too, or ``macro``; ``evaluate`` gives them all."""
     pair: bool = False
+    """Whether a row is a pair of texts."""
     max_length: int = 128
     """Tokens of a row, special tokens and template included; longer text is cut."""
 

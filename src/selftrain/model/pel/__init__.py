@@ -25,6 +25,7 @@ class Full:
     """Everything moves; with a prompt the LM head too."""
 
     kind: Literal["full"] = "full"
+    """The name of this tuning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,9 @@ class BitFit:
     """Only biases move (Ben Zaken et al., 2022)."""
 
     kind: Literal["bitfit"] = "bitfit"
+    """The name of this tuning."""
     layers: Layers = None
-    """None: all layers, and the embeddings."""
+    """The top k layers, the upper `half`, or the `last` one; left out, all, and the embeddings."""
 
     def __post_init__(self) -> None:
         check_layers(self.layers)
@@ -44,9 +46,11 @@ class Adapter:
     """Two small bottlenecks in each layer (Houlsby et al., 2019), the identity at the start."""
 
     kind: Literal["adapter"] = "adapter"
+    """The name of this tuning."""
     width: int = 64
     """The bottleneck m."""
     layers: Layers = None
+    """The top k layers, the upper `half`, or the `last` one; left out, all of them."""
 
     def __post_init__(self) -> None:
         require(self.width >= 1, "adapter width", self.width, "at least 1")
@@ -58,9 +62,11 @@ class Prefix:
     """Learned keys and values in front of every layer's own (Li and Liang, 2021)."""
 
     kind: Literal["prefix"] = "prefix"
+    """The name of this tuning."""
     length: int = 16
     """The number of learned vectors, I."""
     layers: Layers = None
+    """The top k layers, the upper `half`, or the `last` one; left out, all of them."""
     encoder: Literal["none", "mlp"] = "none"
     """Learn the vectors directly, or through a small network that all layers share."""
     dropout: float = 0.1
@@ -77,6 +83,7 @@ class PTuning:
     """Learned vectors at the input, behind the first special token (Liu et al., 2021)."""
 
     kind: Literal["ptuning"] = "ptuning"
+    """The name of this tuning."""
     length: int = 16
     """The number of learned vectors, I."""
     encoder: Literal["none", "mlp", "lstm"] = "none"
@@ -91,8 +98,11 @@ class LoRA:
     """A low-rank update of queries and values (Hu et al., 2022), zero at the start."""
 
     kind: Literal["lora"] = "lora"
+    """The name of this tuning."""
     rank: int = 8
+    """The rank of the update, r."""
     layers: Layers = None
+    """The top k layers, the upper `half`, or the `last` one; left out, all of them."""
 
     def __post_init__(self) -> None:
         require(self.rank >= 1, "lora rank", self.rank, "at least 1")
@@ -104,7 +114,9 @@ class IA3:
     """A factor for every key, value and feed-forward unit (Liu et al., 2022), one at the start."""
 
     kind: Literal["ia3"] = "ia3"
+    """The name of this tuning."""
     layers: Layers = None
+    """The top k layers, the upper `half`, or the `last` one; left out, all of them."""
 
     def __post_init__(self) -> None:
         check_layers(self.layers)

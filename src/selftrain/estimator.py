@@ -180,7 +180,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def load(cls, folder: str | Path, *, backbone: str | None = None) -> SelfTrainingClassifier:
         """A fitted classifier, from what ``save`` wrote or from a run of ``selftrain fit``.
 
-        A backbone that is not embedded must be given: see ``runs.load``.
+        A backbone that is not embedded must be given: a name in a file is not followed.
         """
         from selftrain.model.build import load as load_model
         from selftrain.model.embedded import EMBEDDED

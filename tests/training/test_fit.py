@@ -119,7 +119,7 @@ def test_the_share_of_anchors_counts_easy_rows_whose_class_has_no_hard_row():
     how = Tune(batch_size=4, contrast=EasyHard(negatives=2))
     (step,), history = steps(of, how, 1), History()
     step_loss(Looked(logits=torch.zeros(5, 3)), 0, of, step, how, history)
-    assert (history.paired, history.anchors) == (2, 4)
+    assert (history.anchors, history.easy_rows) == (2, 4)
 
 
 def test_lambda_zero_is_phce_alone():

@@ -14,8 +14,8 @@ from selftrain.experiments.grid import Group
 from selftrain.experiments.tasksets import Taskset
 from selftrain.method.spec import Method, Tune
 from selftrain.model.backbone import Backbone
-from selftrain.model.pel import Full, Layers, PTuning, layers_of
-from selftrain.model.pel.seams import depth, dropout_depth
+from selftrain.model.pel import Full, Layers, layers_of, placeholders
+from selftrain.model.pel.layers import depth, dropout_depth
 from selftrain.training.baselines import FrozenLogistic
 
 FULL, MODULE, DROPOUT = 3.0, 2.3, 1.2
@@ -128,8 +128,7 @@ def training(tune: Tune, rows: int, classes: int) -> float:
 
 def relative_length(tune: Tune) -> float:
     """The length of a row with this tuning: P-tuning adds tokens, the others leave it at 1."""
-    added = tune.tuning.length if isinstance(tune.tuning, PTuning) else 0
-    return 1 + added / TOKENS
+    return 1 + placeholders(tune.tuning) / TOKENS
 
 
 def tuned_share(tune: Tune, backbone: Backbone) -> float:

@@ -240,7 +240,7 @@ class Selection:
         return shard
 
     def merge(self, one: Shard, other: Shard, wanted: int, folder: Path | None = None) -> Shard:
-        """The shard that both parts of the pool together would give."""
+        """The shard of both parts together, for a pool that several workers read."""
         shard = Shard(audit=AuditBuilder(folder))
         for part in (one, other):
             shard.rows.update(part.rows)

@@ -26,7 +26,7 @@ from selftrain.model.heads import Head, Verbalizer
 from selftrain.model.mlm import MLMHead
 from selftrain.model.pel import Full, Layers, layers_of
 from selftrain.model.pel.install import in_all_layers, install, trainable_names
-from selftrain.model.pel.seams import depth, dropout_depth, top_layers
+from selftrain.model.pel.layers import depth, dropout_depth, top_layers
 from selftrain.model.prompt import HEAD_METHOD, word_ids
 from selftrain.model.surgery import cut, dropout_rates, set_dropout, twin
 from selftrain.model.trunk import Trunk

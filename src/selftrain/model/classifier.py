@@ -22,8 +22,7 @@ from selftrain.model.backbone import FALLBACK_DROPOUT, Backbone
 from selftrain.model.batches import Batch, Row, grouped
 from selftrain.model.card import Card
 from selftrain.model.heads import Head, Output, Verbalizer
-from selftrain.model.pel import AnyTuning
-from selftrain.model.pel.install import placeholders
+from selftrain.model.pel import AnyTuning, placeholders
 from selftrain.model.prompt import template_of
 from selftrain.model.surgery import dropout_rates
 from selftrain.model.trunk import Trunk

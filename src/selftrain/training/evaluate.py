@@ -1,4 +1,4 @@
-"""Scores on labelled rows: the only place a test set enters."""
+"""Scores on labelled rows: the only place where test rows are scored."""
 
 from __future__ import annotations
 

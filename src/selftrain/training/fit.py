@@ -82,7 +82,7 @@ def fit(model: Classifier, lesson: Lesson, tune: Tune, *, seed: int, machine: Ma
         steps=total,
         loss=final_mean(history.losses),
         contrast=final_mean(history.contrasts) if history.contrasts else None,
-        anchors=history.paired / history.anchors if history.anchors else None,
+        anchors=history.anchors / history.easy_rows if history.easy_rows else None,
         tuned=sum(p.numel() for p in model.trainable().values()),
         total=sum(p.numel() for p in model.parameters()),
         seconds=time.perf_counter() - started,
@@ -160,8 +160,9 @@ class History:
 
     losses: list[float] = field(default_factory=list)
     contrasts: list[float] = field(default_factory=list)
+    easy_rows: int = 0
     anchors: int = 0
-    paired: int = 0
+    """Easy rows that had a contrast term."""
     last_step: Step | None = None
 
 
@@ -207,8 +208,8 @@ def step_loss(
     value: Tensor = (row_losses(out, table, learnt, tune) * weights.to(device)).mean()
     history.losses.append(float(value.detach()))
     if tune.contrast is not None and table.easy:
-        history.anchors += step.easy
-        history.paired += len(step.anchors)
+        history.easy_rows += step.easy
+        history.anchors += len(step.anchors)
     if tune.contrast is not None and step.anchors:
         anchor, positive, negatives = (
             torch.tensor(part, device=device) for part in zip(*step.anchors, strict=True)

@@ -3,6 +3,7 @@
 | file | what it saves |
 |---|---|
 | dropout.py | random numbers: one draw of 64 bits decides about four elements |
+| attention.py | the attention functions through which dropout and one position act |
 | one_position.py | the last layer for the positions that nobody reads |
 | projections.py | queries, keys and values that are the same in every dropout pass |
 | trunk.py | the frozen layers below a cut: they are computed once in a run, not in every step |
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from selftrain.model.fast import attention, dropout, one_position, projections
 from selftrain.model.fast.trunk import memory_of
-from selftrain.model.pel.seams import depth
+from selftrain.model.pel.layers import depth
 
 if TYPE_CHECKING:
     from selftrain.model.classifier import Classifier

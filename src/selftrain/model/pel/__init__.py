@@ -131,6 +131,11 @@ def layers_of(tuning: Tuning) -> Layers:
     return getattr(tuning, "layers", None)
 
 
+def placeholders(tuning: Tuning) -> int:
+    """How many tokens a tuning adds behind the first of a row, to learn their embeddings."""
+    return tuning.length if isinstance(tuning, PTuning) else 0
+
+
 def check_layers(layers: Layers, name: str = "layers") -> None:
     """Raise unless ``layers`` is a valid choice; ``name`` is that of the entry."""
     valid = layers is None or isinstance(layers, str) or layers >= 1

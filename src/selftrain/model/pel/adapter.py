@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from selftrain.model.families import Family
 from selftrain.model.pel import Adapter
-from selftrain.model.pel.seams import layer_names
+from selftrain.model.pel.layers import layer_names
 
 
 class Bottleneck(nn.Module):

@@ -22,7 +22,7 @@ from selftrain.model.pel import (
     prefix,
     ptuning,
 )
-from selftrain.model.pel.seams import layer_names
+from selftrain.model.pel.layers import layer_names
 
 
 def trainable_names(tuning: Tuning, encoder: nn.Module, family: Family) -> set[str]:
@@ -55,11 +55,6 @@ def install(tuning: Tuning, encoder: nn.Module, family: Family) -> None:
 def in_all_layers(tuning: Tuning) -> Tuning:
     """The same tuning, for an encoder that has only the tuned layers left."""
     return tuning if isinstance(tuning, Full | PTuning) else replace(tuning, layers=None)
-
-
-def placeholders(tuning: Tuning) -> int:
-    """How many tokens a tuning adds behind the first of a row, to learn their embeddings."""
-    return tuning.length if isinstance(tuning, PTuning) else 0
 
 
 def _biases(names: list[str], layers: list[str], tuning: BitFit, family: Family) -> set[str]:

@@ -7,7 +7,7 @@ from torch import nn
 
 from selftrain.model.families import Family
 from selftrain.model.pel import IA3, LoRA
-from selftrain.model.pel.seams import layer_names
+from selftrain.model.pel.layers import layer_names
 
 NAME = "tuned"  # peft needs a name for what it adds
 

@@ -21,7 +21,7 @@ from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
 from selftrain.model.families import Family
 from selftrain.model.pel import Prefix
-from selftrain.model.pel.seams import layer_names
+from selftrain.model.pel.layers import layer_names
 from selftrain.model.pel.slots import Slotted
 
 Attend = Callable[..., tuple[Tensor, None]]

@@ -58,6 +58,11 @@ def fingerprint(rows: Iterable[Labelled | Example]) -> str:
     return hashlib.sha256(f"{count}/{total % 2**256}".encode()).hexdigest()
 
 
+def order_fingerprint(rows: Iterable[Example]) -> str:
+    """A sha256 that names rows in their order, by uid."""
+    return hashlib.sha256(json.dumps([row.uid for row in rows]).encode()).hexdigest()
+
+
 def _uid(row: Labelled) -> str:
     return row.example.uid
 

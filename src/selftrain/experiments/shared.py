@@ -8,8 +8,6 @@ them.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +18,7 @@ from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
+from selftrain.data.fewshot import order_fingerprint
 from selftrain.data.rows import Example
 from selftrain.disk import replacing, short_hash
 from selftrain.method.scores import Votes, joined
@@ -150,7 +149,7 @@ def write_votes(
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     tensors = {name: getattr(votes, name).contiguous() for name in PARTS}
     about = {
-        "rows": _hash(rows),
+        "rows": order_fingerprint(rows),
         "passes": str(votes.passes),
         "seconds": f"{seconds:.3f}",
         "by": by,
@@ -181,7 +180,7 @@ def read_votes(
             about = about_of(file)
             slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
             stored = {name: (part.get_shape(), part.get_dtype()) for name, part in slices.items()}
-            same_rows = (about.rows, about.passes) == (_hash(rows), passes)
+            same_rows = (about.rows, about.passes) == (order_fingerprint(rows), passes)
             complete = stored == {name: (shape, "F64") for name, shape in shapes.items()}
             if not (same_rows and complete and by in (None, about.by)):
                 return None
@@ -202,7 +201,3 @@ def regular(path: Path) -> Path:
 def about_of(file: Any) -> About:
     """The metadata of an open file of votes."""
     return TypeAdapter(About).validate_python(file.metadata() or {})
-
-
-def _hash(rows: Sequence[Example]) -> str:
-    return hashlib.sha256(json.dumps([row.uid for row in rows]).encode()).hexdigest()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -15,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 from pydantic_core import from_json
 
-from selftrain.data.fewshot import fingerprint
-from selftrain.data.rows import Labelled
+from selftrain.data.fewshot import fingerprint, order_fingerprint
 from selftrain.data.task import Task
 from selftrain.disk import LARGEST_JSON, damaged, plain_file, valid
 from selftrain.errors import RunError, check_format
@@ -81,7 +78,8 @@ class Manifest:
             seed=job.seed,
             data={
                 "labelled": fingerprint(split.labelled),
-                "order of labelled": _order(split.labelled),
+                # Batches are drawn by place: another order of these rows gives another result.
+                "order of labelled": order_fingerprint(row.example for row in split.labelled),
                 "dev": fingerprint(split.dev),
                 "pool": fingerprint(split.unlabelled),
             },
@@ -127,16 +125,6 @@ class Manifest:
         """What may differ when a run resumes; the last bits of the result may then differ."""
         settings = {"device": self.device, "threads": self.threads, "cache_mb": self.cache_mb}
         return {**self.versions, **settings}
-
-
-def _order(labelled: Sequence[Labelled]) -> str:
-    """A hash of the order of rows: batches are drawn by place, so another order changes a result.
-
-    The order of dev rows decides nothing, nor that of a pool, unless it is too long for memory
-    and a round takes all of it.
-    """
-    uids = json.dumps([row.example.uid for row in labelled])
-    return hashlib.sha256(uids.encode()).hexdigest()
 
 
 def differences(old: Any, new: Any, place: str = "") -> Iterator[tuple[str, Any, Any]]:

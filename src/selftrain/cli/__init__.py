@@ -48,6 +48,7 @@ STOPPED = 130  # the exit code of a program ended by Ctrl-C; typer's too
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command; our own errors become one line and a hint, anything else shows its trace."""
     speak_utf8()
+    let_waiting_threads_sleep()
     try:
         with logged_to(LogLines()):
             code = app(arguments, prog_name="selftrain", standalone_mode=False)
@@ -74,6 +75,22 @@ def speak_utf8() -> None:
         if isinstance(stream, TextIOWrapper):
             encoding = None if stream.isatty() else "utf-8"
             stream.reconfigure(encoding=encoding, errors="backslashreplace")
+
+
+WAIT_SETTINGS = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_LIBRARY", "KMP_BLOCKTIME")
+"""The variables by which a user chooses how threads of OpenMP wait."""
+
+
+def let_waiting_threads_sleep() -> None:
+    """Let a thread of torch that waits for the others sleep, unless the user chose otherwise.
+
+    By default it spins for some milliseconds. On a busy machine it then takes the core from the
+    thread it waits for, thousands of times in a step. How a thread waits does not change what it
+    computes; fewer threads would change the last bits, by how busy the machine happens to be.
+    OpenMP reads the variable once, as torch is loaded: this comes before.
+    """
+    if not any(name in os.environ for name in WAIT_SETTINGS):
+        os.environ["OMP_WAIT_POLICY"] = "passive"
 
 
 def fail(problem: str, hint: str, code: int) -> NoReturn:

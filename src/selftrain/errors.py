@@ -177,3 +177,17 @@ def check_format(raw: bytes, where: str, reads: int, error: type[SelftrainError]
             else "a newer version wrote it: pip install --upgrade selftrain"
         )
         raise error(f"{where} has format {found!r:.40}; this version reads format {reads}", hint)
+
+
+MOST_SHARES = 6
+
+
+def in_percent(shares: Sequence[float]) -> str:
+    """Class shares in percent; of many classes the largest alone.
+
+    >>> in_percent([0.5, 0.3, 0.2])
+    '50:30:20'
+    """
+    if len(shares) > MOST_SHARES:
+        return f"largest class {max(shares):.0%}"
+    return ":".join(f"{100 * share:.0f}" for share in shares)

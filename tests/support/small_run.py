@@ -11,9 +11,9 @@ import torch
 from selftrain.data.rows import Example, Labelled, Split
 from selftrain.data.task import Task
 from selftrain.method.losses import PHCE, EasyHard
-from selftrain.method.recipes import DEFAULT, recipe
+from selftrain.method.recipes import recipe
 from selftrain.method.selection import Selection
-from selftrain.method.spec import Method, Tune
+from selftrain.method.spec import Method, ProbeRounds, Tune
 from selftrain.model.backbone import Backbone, load
 from selftrain.model.classifier import Classifier
 from selftrain.model.fast import trunk
@@ -67,9 +67,15 @@ def shrunk(method: Method) -> Method:
     )
 
 
-LAPTOP = shrunk(recipe(DEFAULT))
+LAPTOP = shrunk(recipe("upet-head-adapter"))
 """Heads that start from regression, gold rows in every batch, the largest and smallest scores."""
-METHODS = {"sampled": METHOD, "laptop": LAPTOP}
+PROBE = replace(
+    shrunk(recipe("probe")),
+    rounds=1,
+    probe=ProbeRounds(rounds=2, select=Selection(count=None, shares=(0.5, 1.0), how="topk")),
+)
+"""Two rounds of the teacher's head, a student, and two rounds of its head."""
+METHODS = {"sampled": METHOD, "laptop": LAPTOP, "probe": PROBE}
 
 
 def example(label: str, number: int) -> Example:

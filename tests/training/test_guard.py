@@ -87,9 +87,7 @@ def test_a_round_that_held_out_labels_support_less_is_refused_in_one_sentence():
     assert judged(allowed, believes_the_first).accept
     verdict = judged(refused, believes_the_first)
     assert not verdict.accept
-    assert verdict.why == (
-        "held-out labels support its answers less than the teacher's, by 0.7%"
-    )
+    assert verdict.why == ("held-out labels support its answers less than the teacher's, by 0.7%")
 
 
 def test_a_round_that_moves_the_class_shares_is_refused_though_the_folds_like_it():

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from selftrain.errors import in_percent
+
 if TYPE_CHECKING:
     from selftrain.training.loop import Round
 
@@ -53,23 +55,18 @@ def phrase(
     return form.format(*map(shown, values))
 
 
-MOST_SHARES = 6
-
-
 def prior_phrase(prior: object) -> str:
-    """The estimated class shares of the pool in percent; of many classes the largest alone.
+    """The estimated class shares of the pool, where they are numbers.
 
     >>> prior_phrase({"ham": 0.88, "spam": 0.12})
     'pool 88:12'
     """
     if not (isinstance(prior, Mapping) and prior):
         return ""
-    if not all(isinstance(share, int | float) for share in prior.values()):
+    shares = list(prior.values())
+    if not all(isinstance(share, int | float) for share in shares):
         return ""
-    percents = [f"{100 * share:.0f}" for share in prior.values()]
-    if len(percents) > MOST_SHARES:
-        return f"pool largest class {max(prior.values()):.0%}"
-    return f"pool {':'.join(percents)}"
+    return f"pool {in_percent(shares)}"
 
 
 def line_of(round_: Round, rounds: int, *, dev: float | None = None) -> str:

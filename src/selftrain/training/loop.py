@@ -15,7 +15,7 @@ from statistics import fmean
 from typing import Any
 
 from selftrain.data.rows import AuditLine, Lesson
-from selftrain.errors import TrainingError
+from selftrain.errors import TrainingError, in_percent, listing
 from selftrain.method.selection import RoundDraw
 from selftrain.method.spec import Method
 from selftrain.model.build import copy, with_copied_head, with_dropout_in
@@ -93,7 +93,7 @@ def self_train(
             started = time.perf_counter()
             lesson = lesson_of(job, teacher, number, readings.annotate(teacher, annotate), machine)
             numbers = lesson_numbers(lesson) | seconds(started, " annotating")  # 4, 5, 7-9
-            warn_of_missing_classes(job, number, numbers)
+            warn_of_classes(job, number, numbers)
             try:
                 student, fits = train_student(job, teacher, lesson, number, readings)  # 6, 10-12
             except TrainingError as error:
@@ -111,7 +111,7 @@ def self_train(
             )
             why = f"converged: {changed:.1%} of {len(rows)} labels changed" if last else verdict.why
             numbers |= {"changed": changed, "fit": [asdict(fitted) for fitted in fits]}
-            numbers |= {**verdict.numbers, **readings.prior, **seconds(started)}
+            numbers |= {**verdict.numbers, **readings.prior(answers.after), **seconds(started)}
             round_ = replace(round_, numbers=numbers, accepted=verdict.accept, why=why, last=last)
             if verdict.accept:
                 teacher = replace(round_, model=copied(round_))  # line 13
@@ -228,11 +228,23 @@ def lesson_numbers(lesson: Lesson) -> dict[str, Any]:
     }
 
 
-def warn_of_missing_classes(job: Job, number: int, numbers: Mapping[str, Any]) -> None:
-    """Log each class that the teacher gave to no text of the pool."""
-    for label in job.task.labels:
-        if label not in numbers["classes"]:
-            log.warning(f"round {number}: no text of the pool was taken for `{label}`")
+UNEVEN = 0.15
+"""How far from equal the class shares of a pool may be before equal quotas are warned of."""
+
+
+def warn_of_classes(job: Job, number: int, numbers: Mapping[str, Any]) -> None:
+    """Log each class that the teacher gave to no text, and equal quotas on an uneven pool."""
+    labels, counts = job.task.labels, numbers["classes"]
+    missing = [label for label in labels if label not in counts]
+    if missing:
+        log.warning(f"round {number}: no text of the pool was taken for {listing(missing)}")
+    shares = [counts.get(label, 0) / numbers["pool"] for label in labels]
+    uneven = sum(abs(share - 1 / len(labels)) for share in shares) / 2 > UNEVEN
+    if number == 1 and uneven and job.method.selection(number).per_class == "equal":
+        log.warning(
+            f"the pool's classes look uneven ({in_percent(shares)}), but the method takes as "
+            'many of each: rare classes may grow too large; per_class = "proportional" is safer'
+        )
 
 
 def seconds(started: float, doing: str = "") -> dict[str, float]:

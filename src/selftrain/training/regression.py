@@ -46,7 +46,8 @@ class Linear:
 
 def mean_length(vectors: Tensor) -> Tensor:
     """By which vectors are divided: encoders differ in it, the penalty should not."""
-    return vectors.norm(dim=1).mean()
+    length: Tensor = vectors.norm(dim=1).mean()
+    return length
 
 
 def logistic(

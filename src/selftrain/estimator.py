@@ -126,7 +126,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         rounds: list[Round] = []
         with logged_to(logging.StreamHandler()) if self.verbose else nullcontext():
             for round_ in self_train(job, machine=machine):
-                log.info(line_of(round_, method.rounds))
+                log.info(line_of(round_, method.total_rounds))
                 rounds.append(round_)
         self.notes_ = dict(notes)
         self.rounds_ = rounds

@@ -133,7 +133,7 @@ def test_every_method_runs_through_the_one_loop(tiny_backbone, name):
     method = small(recipe(name))
     job = Job(TASK, SPLIT, method, tiny_backbone("bert"), 1)
     rounds = list(self_train(job, machine=MACHINE))
-    assert len(rounds) == method.rounds + 1
+    assert len(rounds) == method.total_rounds + 1
     assert all(not round_.last for round_ in rounds)
 
 

@@ -49,12 +49,16 @@ def decayed(tune: Tune, steps: int) -> float:
 
 
 @pytest.mark.parametrize("name", BASES)
-def test_decay_takes_less_than_a_hundred_thousandth_of_a_norm_or_bias_of_the_laptop(name):
-    """60 steps are 31 at the full rate, 80 are 41; 41 x 2e-5 x 0.01 = 8.2e-6."""
+def test_decay_takes_next_to_nothing_of_a_norm_or_bias_of_the_laptop(name):
+    """60 steps are 31 at the full rate, 80 are 41, 160 are 81.
+
+    41 x 2e-5 x 0.01 = 8.2e-6, and 81 x 5e-5 x 0.01 = 4.05e-5 for the last student of `probe`.
+    """
     method = recipe(name)
+    bound = 4.1e-5 if name == "probe" else 1e-5
     for tune in (method.teacher, *method.student):
         if tune.tuning == Full():  # no module moves a norm or a bias of the encoder
-            assert decayed(tune, tune.steps) < 1e-5
+            assert decayed(tune, tune.steps) < bound
     assert decayed(method.teacher, 60) == pytest.approx(31 * method.teacher.learning_rate * 0.01)
 
 
@@ -65,7 +69,8 @@ def test_decay_takes_at_most_a_seven_hundredth_of_a_norm_or_bias_of_the_paper(na
     for tune in method.student:
         if tune.tuning == Full():
             rows = method.select.count or method.pool
-            assert decayed(tune, math.ceil(rows / tune.batch_size) * tune.epochs) < 1 / 700
+            steps = tune.steps or math.ceil(rows / tune.batch_size) * tune.epochs
+            assert decayed(tune, steps) < 1 / 700
 
 
 def test_decay_takes_about_a_hundredth_of_a_norm_or_bias_in_all_rounds_of_published_ust():

@@ -15,7 +15,7 @@ SEED = 12
 UNMOVED = replace(STUDENT, learning_rate=1e-60)  # no step: zero in the float32 of the weights
 
 
-def accept(labels, before, after) -> Verdict:
+def accept(labels, answers) -> Verdict:
     """A guard that lets every student through: five steps do not make a good one."""
     return Verdict(True)
 

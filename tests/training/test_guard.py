@@ -1,32 +1,123 @@
-"""The collapse alarm."""
+"""The guard: no class is lost, the folds believe the answers, the class shares stay."""
 
 from __future__ import annotations
 
-from selftrain.training.guard import no_class_lost
+import pytest
+import torch
+
+from selftrain.training.folds import Folds, drift
+from selftrain.training.guard import FEW, LESS_BELIEF, MOST_DRIFT, Answers, NotWorse, no_class_lost
 
 LABELS = ("bad", "good", "mixed")
 
 
+def lost(before, after):
+    return no_class_lost(LABELS, Answers(before, before, after))
+
+
+# ── the collapse alarm ───────────────────────────────────────────────────────────────────────
+
+
 def test_a_student_that_answers_every_class_is_accepted():
-    verdict = no_class_lost(LABELS, ["bad", "good"], ["good", "bad"])
+    verdict = lost(["bad", "good"] * 9, ["good", "bad"] * 9)
     assert verdict.accept
     assert verdict.why == ""
 
 
 def test_a_class_that_vanishes_is_refused_by_name_and_count():
-    verdict = no_class_lost(LABELS, ["bad", "good", "good"], ["bad", "bad", "bad"])
+    verdict = lost(["bad"] + ["good"] * 6, ["bad"] * 7)
     assert not verdict.accept
-    assert verdict.why == "collapse: on 3 pool rows the student never answers `good` (2 before)"
+    assert verdict.why == "collapse: on 7 pool rows the student never answers `good` (6 before)"
 
 
 def test_every_lost_class_is_named():
-    verdict = no_class_lost(LABELS, ["bad", "good", "mixed"], ["bad", "bad", "bad"])
-    assert "`good` (1 before), `mixed` (1 before)" in verdict.why
+    verdict = lost(["bad"] * 5 + ["good"] * 5 + ["mixed"] * 8, ["bad"] * 18)
+    assert "`good` (5 before), `mixed` (8 before)" in verdict.why
 
 
 def test_a_class_the_teacher_never_answered_cannot_be_lost():
-    assert no_class_lost(LABELS, ["bad", "bad"], ["bad", "bad"]).accept
+    assert lost(["bad"] * 9, ["bad"] * 9).accept
 
 
 def test_a_class_the_student_finds_again_is_welcome():
-    assert no_class_lost(LABELS, ["bad", "bad"], ["bad", "mixed"]).accept
+    assert lost(["bad"] * 9, ["bad"] * 8 + ["mixed"]).accept
+
+
+def test_of_many_classes_one_with_few_answers_may_vanish_from_the_slice_by_chance():
+    """Fifty classes on 256 rows have five answers each: some are missed without any harm."""
+    before = ["bad"] * 200 + ["good"] * (FEW - 1)
+    assert lost(before, ["bad"] * len(before)).accept
+    assert not lost([*before, "good"], ["bad"] * (len(before) + 1)).accept
+
+
+# ── beliefs of held-out labels, and class shares ─────────────────────────────────────────────
+
+ROWS = 1000
+FIRST = ["bad"] * 500 + ["good"] * 500
+
+
+def folds(belief_in_bad: list[float]) -> Folds:
+    belief = torch.tensor([[p, 1 - p, 0.0] for p in belief_in_bad], dtype=torch.float64)
+    return Folds(belief, torch.tensor([0.5, 0.5, 0.0], dtype=torch.float64), 1.0, 0.9)
+
+
+def judged(after, belief_in_bad):
+    return NotWorse(folds(belief_in_bad))(LABELS, Answers(FIRST, FIRST, after))
+
+
+def swapped(count: int) -> list[str]:
+    """So many answers of each class become the other: the shares stay."""
+    return ["good"] * count + ["bad"] * (500 - count) + ["bad"] * count + ["good"] * (500 - count)
+
+
+def test_a_round_that_held_out_labels_support_is_accepted_however_many_answers_change():
+    believes_the_swap = [0.3] * 200 + [0.7] * 300 + [0.7] * 200 + [0.3] * 300
+    verdict = judged(swapped(200), believes_the_swap)
+    assert verdict.accept
+    assert verdict.numbers["belief gain"] == pytest.approx(0.4 * 0.4)
+    assert verdict.numbers["drift"] == 0
+
+
+def test_a_round_that_held_out_labels_support_less_is_refused_in_one_sentence():
+    """Ten answers in 1,000 lose 0.6 of belief each: 0.006; eleven are more than allowed."""
+    believes_the_first = [0.8] * 500 + [0.2] * 500
+    assert pytest.approx(0.006) == LESS_BELIEF
+    allowed = ["good"] * 9 + FIRST[9:]
+    refused = ["good"] * 11 + FIRST[11:]
+    assert judged(allowed, believes_the_first).accept
+    verdict = judged(refused, believes_the_first)
+    assert not verdict.accept
+    assert verdict.why == (
+        "held-out labels support its answers less than the teacher's, by 0.7%"
+    )
+
+
+def test_a_round_that_moves_the_class_shares_is_refused_though_the_folds_like_it():
+    """97 to 64: each round pushed the rare class until it flooded everything."""
+    count = round(MOST_DRIFT * ROWS) + 1
+    after = ["good"] * count + FIRST[count:]
+    verdict = judged(after, [0.0] * ROWS)
+    assert not verdict.accept
+    assert verdict.why == "the class shares of its answers moved by 14% from the teacher's"
+    assert judged(["good"] * (count - 1) + FIRST[count - 1 :], [0.0] * ROWS).accept
+
+
+def test_small_steps_do_not_add_up_because_every_round_is_compared_with_round_0():
+    after = ["good"] * 200 + FIRST[200:]
+    before = ["good"] * 100 + FIRST[100:]
+    assert drift(before, after) < MOST_DRIFT
+    verdict = NotWorse(folds([0.0] * ROWS))(LABELS, Answers(FIRST, before, after))
+    assert not verdict.accept
+
+
+def test_without_folds_the_class_shares_alone_decide():
+    """One label a class leaves nothing to hold out."""
+    guard = NotWorse(None)
+    assert guard(LABELS, Answers(FIRST, FIRST, swapped(200))).accept
+    assert not guard(LABELS, Answers(FIRST, FIRST, ["good"] * 150 + FIRST[150:])).accept
+
+
+def test_a_lost_class_is_refused_by_the_folds_guard_too():
+    first = ["bad"] * 990 + ["good"] * 10
+    verdict = NotWorse(None)(LABELS, Answers(first, first, ["bad"] * ROWS))
+    assert "never answers `good`" in verdict.why

@@ -304,8 +304,8 @@ def test_the_guard_compares_answers_on_a_fixed_slice(tiny_backbone):
     """Teacher's answers before, student's after, the same rows in every round."""
     seen = []
 
-    def guard(labels, before, after):
-        seen.append((labels, before, after))
+    def guard(labels, answers):
+        seen.append((labels, answers.first, answers.before, answers.after))
         return Verdict(True)
 
     rounds = run(tiny_backbone("bert"), guard=guard)
@@ -314,4 +314,7 @@ def test_the_guard_compares_answers_on_a_fixed_slice(tiny_backbone):
         [TASK.labels[c] for c in round_.model.probabilities(rows).argmax(1).tolist()]
         for round_ in rounds
     ]
-    assert seen == [(TASK.labels, named[0], named[1]), (TASK.labels, named[1], named[2])]
+    assert seen == [
+        (TASK.labels, named[0], named[0], named[1]),
+        (TASK.labels, named[0], named[1], named[2]),
+    ]

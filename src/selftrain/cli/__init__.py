@@ -48,6 +48,7 @@ STOPPED = 130  # the exit code of a program ended by Ctrl-C; typer's too
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command; our own errors become one line and a hint, anything else shows its trace."""
     speak_utf8()
+    let_waiting_threads_sleep()
     try:
         with logged_to(LogLines()):
             code = app(arguments, prog_name="selftrain", standalone_mode=False)
@@ -74,6 +75,26 @@ def speak_utf8() -> None:
         if isinstance(stream, TextIOWrapper):
             encoding = None if stream.isatty() else "utf-8"
             stream.reconfigure(encoding=encoding, errors="backslashreplace")
+
+
+WAIT_SETTINGS = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
+"""The variables by which a user chooses how threads of GNU OpenMP wait."""
+SHORT_SPIN = "1000"
+"""Turns of a loop before a waiting thread sleeps; GNU OpenMP itself takes 300,000."""
+
+
+def let_waiting_threads_sleep() -> None:
+    """Let a thread of torch that waits for the others sleep soon, unless the user chose how.
+
+    By itself it spins for milliseconds. On a busy machine it then takes the core from the thread
+    it waits for, again and again in each step. To sleep at once (``OMP_WAIT_POLICY=passive``)
+    costs a quarter more time on an idle machine; a short spin costs next to nothing
+    (benchmarks/busy_neighbour.py). How a thread waits does not change what it computes. Fewer
+    threads would change the last bits, by how busy the machine happens to be.
+    OpenMP reads the variable once, as torch is loaded: this comes before.
+    """
+    if not any(name in os.environ for name in WAIT_SETTINGS):
+        os.environ["GOMP_SPINCOUNT"] = SHORT_SPIN
 
 
 def fail(problem: str, hint: str, code: int) -> NoReturn:

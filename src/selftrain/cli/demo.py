@@ -137,7 +137,7 @@ def compare(
         rounds = []
         with resumable(watch):
             for round_ in train(folder, job, machine):
-                say(line_of(round_, job.method.rounds))
+                say(line_of(round_, job.method.total_rounds))
                 rounds.append(round_)
         test = split.design if scored_on == "design" else split.test
         scored += cells(rounds, job, test, machine)

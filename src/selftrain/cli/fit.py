@@ -90,7 +90,7 @@ def learn(
     with resumable(watch):
         for round_ in train(out, job, machine):
             scores = evaluate(round_.model, job.split.dev, machine) if job.split.dev else {}
-            say(line_of(round_, job.method.rounds, dev=scores.get("accuracy")))
+            say(line_of(round_, job.method.total_rounds, dev=scores.get("accuracy")))
             facts.append({**plain(round_), **({"dev": scores} if scores else {})})
             rounds.append(round_)
     final = last_accepted(rounds)

@@ -261,7 +261,7 @@ class Bench:
             annotate=shared.annotate,
             part=True,
         ):
-            log.info(f"{group.place / slug(name)}   {line_of(round_, method.rounds)}")
+            log.info(f"{group.place / slug(name)}   {line_of(round_, method.total_rounds)}")
             rounds.append(round_)
         check_numbers(folder, rounds)
         final = last_accepted(rounds)
@@ -274,7 +274,7 @@ class Bench:
             by_round=tuple(self.accuracy(inputs, round_) for round_ in rounds),
             final_round=final.number,
             refused=tuple(round_.number for round_ in rounds if not round_.accepted),
-            rounds=method.rounds,
+            rounds=method.total_rounds,
             tuned=tuned(rounds),
             total=fits(rounds)[-1]["total"],
             seconds=round(seconds + shared.seconds_saved(rounds), 2),

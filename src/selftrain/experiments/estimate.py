@@ -14,9 +14,10 @@ from selftrain.experiments.grid import Group
 from selftrain.experiments.tasksets import Taskset
 from selftrain.method.spec import Method, Tune
 from selftrain.model.backbone import Backbone
-from selftrain.model.pel import Full, Layers, layers_of, placeholders
+from selftrain.model.pel import Full, Layers, Probe, layers_of, placeholders
 from selftrain.model.pel.layers import depth, dropout_depth
 from selftrain.training.baselines import FrozenLogistic
+from selftrain.training.draw import GUARDED_SLICE_ROWS
 
 FULL, MODULE, DROPOUT = 3.0, 2.3, 1.2
 """What one row costs, in rows read: trained with all parameters, trained with a module alone, and
@@ -94,8 +95,10 @@ def rows_read(
         total += (FULL + 1) * method.tapt.steps * method.tapt.batch_size  # + 1: a score per word
     teacher = method.teacher
     frozen = 1 - tuned_share(method.student[0], backbone) if method.student else 0.0
-    if not (has_teacher and method.rounds):
+    if not (has_teacher and method.total_rounds):
         total += counts.scored * relative_length(teacher)
+    if method.probe is not None:
+        return total + probe_cost(method, counts, drawn)
     for number in range(1, method.rounds + 1):
         easy = method.select.size(drawn, number)
         if number > 1 or not has_votes:
@@ -112,9 +115,24 @@ def rows_read(
     return total
 
 
+def probe_cost(method: Method, counts: Counts, drawn: int) -> float:
+    """The cost of the rounds of a method with probe rounds, in rows read.
+
+    Each encoder reads the pool and the scored rows once; so does the guard, of its slice.
+    """
+    guarded = 0 if method.guard is None else min(GUARDED_SLICE_ROWS, drawn)
+    students = sum(training(tune, drawn, counts.classes) for tune in method.student)
+    rounds_scored = counts.scored * method.total_rounds
+    return guarded + drawn * (1 + method.rounds) + students * method.rounds + rounds_scored
+
+
 def training(tune: Tune, rows: int, classes: int) -> float:
     """The cost of one fit, in rows read."""
-    steps = tune.steps or (tune.epochs or 0) * math.ceil(rows / tune.batch_size)
+    if isinstance(tune.tuning, Probe):
+        return float(rows)
+    steps_an_epoch = math.ceil(rows / tune.batch_size)
+    steps = tune.steps or (tune.epochs or 0) * steps_an_epoch
+    steps = max(steps, (tune.min_epochs or 0) * steps_an_epoch)
     batch = float(tune.batch_size)
     if tune.contrast is not None:
         batch += classes * tune.contrast.negatives

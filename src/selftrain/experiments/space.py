@@ -45,7 +45,7 @@ def entries(method: Method) -> dict[str, Any]:
     stages = [flat({"student": stage}) for stage in plain_method.pop("student")]
     paths = flat(plain_method)
     if not method.rounds:
-        of_teacher = ("teacher.", "tapt.")
+        of_teacher = ("teacher.", "tapt.", *(("probe.", "passes", "pool") if method.probe else ()))
         return {path: value for path, value in paths.items() if path.startswith(of_teacher)}
     first, *others = stages
     return paths | {

@@ -17,7 +17,7 @@ from typing import Literal, get_args
 from selftrain.errors import ConfigError
 from selftrain.method.losses import PHCE, CrossEntropy, EasyHard, Smooth, Soft
 from selftrain.method.selection import Certain, LowVariance, Reliable, Selection, Uniform
-from selftrain.method.spec import TAPT, Agreement, Method, Tune
+from selftrain.method.spec import TAPT, Agreement, Method, ProbeRounds, Tune
 from selftrain.model.pel import Adapter, AnyTuning, Full, Prefix, PTuning
 
 Preset = Literal["laptop", "paper", "published"]
@@ -368,7 +368,7 @@ WEIGHINGS = tuple(
 # ── by name ──────────────────────────────────────────────────────────────────────────────────
 
 READERS: tuple[Reader, ...] = get_args(Reader)
-System = Literal["upet", "ft", "tapt", "st", "ust", "cest", "list"]
+System = Literal["upet", "probe", "ft", "tapt", "st", "ust", "cest", "list"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,6 +426,7 @@ def _bases() -> Iterator[Recipe]:
             yield Recipe(f"upet-{r}-{t}", "upet", r, partial(upet, r, t), tuning=t)
     for r in READERS:
         yield Recipe(f"{r}-ft", "ft", r, partial(fine_tuning, r))
+    yield Recipe("probe", "probe", "head", probe)
     yield Recipe("tapt-head-ft", "tapt", "head", tapt)
     for r in READERS:
         yield Recipe(f"{r}-st", "st", r, partial(self_training, r))
@@ -439,6 +440,30 @@ def _bases() -> Iterator[Recipe]:
         for r in READERS:
             name, build = f"upet-{r}-{tuning}-pel-teacher", partial(_pel_teacher, r, full=full)
             yield Recipe(name, "upet", r, build, tuning=tuning, teacher_tuning="adapter")
+
+
+def probe(preset: Preset = "laptop") -> Method:
+    """The default: the teacher of UPET, then rounds of its head alone, with a guard (ours).
+
+    The paper trains a new student from the pretrained weights in each round (line 6).
+    """
+    base = PRESETS[preset]
+    teacher = replace(base.teacher, head="linear", head_start="regression")
+    if teacher.steps is not None:
+        teacher = replace(teacher, min_epochs=4)
+    student = replace(teacher, steps=160, epochs=None, learning_rate=5e-5, gold_share=0.25)
+    return replace(
+        base,
+        name="probe",
+        teacher=teacher,
+        student=(student,),
+        rounds=0,
+        probe=ProbeRounds(),
+        passes=10,
+        dropout_layers=None,
+        select=Selection(score=Reliable(alpha=0.4), count=None, shares=(0.95,), how="topk"),
+        guard="folds",
+    )
 
 
 BASES = {recipe.name: recipe for recipe in _bases()}

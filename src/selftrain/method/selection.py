@@ -154,6 +154,9 @@ class RoundDraw:
     """The round, from 1."""
     seed: int
     """The seed of the run."""
+    turn: int | None = None
+    """The place of the round among those of its kind, which chooses the share; None is
+    ``number``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +218,7 @@ class Selection:
 
         A long audit is a temporary file in ``folder``, or in the system's temporary folder.
         """
-        wanted = self.size(draw.pool, draw.number)
+        wanted = self.size(draw.pool, draw.turn or draw.number)
         seed = child(draw.seed, "select", draw.number)
         shard = self.shard_of(stream, labels, wanted, seed, folder)
         return self.lesson_of(shard, labels, gold, wanted)

@@ -16,9 +16,9 @@ from pydantic import TypeAdapter
 from selftrain.disk import short_hash
 from selftrain.errors import ENTRIES, ConfigError, closest, parsed, require
 from selftrain.method.losses import AnyLoss, CrossEntropy, EasyHard, Smooth
-from selftrain.method.selection import Selection
+from selftrain.method.selection import Reliable, Selection
 from selftrain.model.architecture import Architecture
-from selftrain.model.pel import Adapter, AnyTuning, Full, Layers, check_layers
+from selftrain.model.pel import Adapter, AnyTuning, Full, Layers, Probe, check_layers
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +87,8 @@ class Tune:
     """Optimiser steps. Exactly one of ``steps`` and ``epochs`` is set."""
     epochs: int | None = None
     """Passes over the rows that the model trains on, in place of ``steps``."""
+    min_epochs: int | None = None
+    """Take more than ``steps`` where they are fewer than this many passes over the rows."""
     batch_size: int = 16
     """Rows of the lesson in a step; the rows of the contrast are added to them."""
     gold_share: float = 0.0
@@ -110,6 +112,7 @@ class Tune:
         require(one, "steps and epochs", (self.steps, self.epochs), "exactly one of them")
         length = self.epochs if self.steps is None else self.steps
         require((length or 0) >= 1, "steps or epochs", length, "1 or more")
+        require((self.min_epochs or 1) >= 1, "min_epochs", self.min_epochs, "1 or more")
         require(self.batch_size >= 1, "batch_size", self.batch_size, "1 or more")
         require(0 <= self.gold_share <= 1, "gold_share", self.gold_share, "a share from 0 to 1")
         require(self.learning_rate > 0, "learning_rate", self.learning_rate, "a number above 0")
@@ -125,6 +128,11 @@ class Tune:
         require(0 <= self.warmup <= 1, "warmup", self.warmup, "a share from 0 to 1")
         if self.dropout is not None:
             require(0 <= self.dropout < 1, "dropout", self.dropout, "0 or more and below 1")
+        if isinstance(self.tuning, Probe):
+            linear = (self.reader, self.head) == ("head", "linear")
+            require(linear, "tuning", "probe", "a linear head, the only part that learns")
+            plain = self.contrast is None and self.smooth is None and self.reweigh is None
+            require(plain, "tuning", "probe", "no contrast, smooth or reweigh: vectors stay fixed")
         if self.head_start == "regression":
             linear = self.reader == "head" and self.head == "linear"
             require(linear, "head_start", "regression", "a linear head to start", "head = linear")
@@ -133,6 +141,35 @@ class Tune:
     def architecture(self) -> Architecture:
         """How the model is made; the other entries decide how it learns."""
         return Architecture(self.tuning, self.reader, self.head, self.lm_head, self.dropout)
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeRounds:
+    """Rounds of the head alone, on vectors of the pool that the encoder computes once.
+
+    They are Algorithm 1 except for line 6: the student starts from its teacher. Its head is a
+    regression on the gold and the easy rows; the encoder stays as it is.
+    """
+
+    rounds: int = 5
+    """How many there are after the teacher, and again after each student of ``rounds``."""
+    select: Selection = Selection(
+        score=Reliable(alpha=0.4), count=None, shares=(0.2, 0.4, 0.6, 0.8, 1.0), how="topk"
+    )
+    """Which rows the head learns from; the shares start again after each student."""
+    loss: AnyLoss = CrossEntropy()
+    """The loss of a row. Cross entropy is scikit-learn's regression, any other torch's L-BFGS."""
+    penalty: float = 1e-3
+    """The factor of half the squared weights, added to the mean loss; vectors have a mean length
+    of 1. The same for any number of rows."""
+    prior: float = 0.5
+    """How far a round's mean belief is moved back to the class shares that the round before the
+    first of them answers: 0 leaves it, 1 holds it there."""
+
+    def __post_init__(self) -> None:
+        require(self.rounds >= 1, "rounds (probe)", self.rounds, "1 or more")
+        require(self.penalty > 0, "penalty", self.penalty, "a number above 0")
+        require(0 <= self.prior <= 1, "prior", self.prior, "a number from 0 to 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +183,10 @@ class Method:
     student: tuple[Tune, ...]
     """How the student of a round is trained: one stage, or several one after the other."""
     rounds: int = 3
-    """Rounds of self-training; 0 trains the teacher alone."""
+    """Rounds with a student of their own; 0 trains the teacher alone, and its probe rounds."""
+    probe: ProbeRounds | None = None
+    """Rounds of the head alone, after the teacher and after each student. Left out, there are
+    none. With them all rounds read one draw of the pool."""
     pool: int | Literal["all"] = 1024
     """D_u': rows drawn from the pool in each round."""
     passes: int = 10
@@ -158,9 +198,13 @@ class Method:
     """Which rows of the pool become easy and hard."""
     tapt: TAPT | None = None
     """Pretraining of the teacher's encoder on the pool. Left out, there is none."""
+    guard: Literal["folds"] | None = None
+    """``folds`` refuses a round that regressions on the pretrained vectors, each without a part of
+    the gold labels, believe less than round 0, or that answers other class shares. Left out, only
+    a round that loses a class is refused."""
     converged: float = 0.01
     """Stop when a round changes less than this share of the answers on 256 fixed rows of the pool;
-    0 never stops."""
+    0 never stops. Probe rounds never stop by it."""
 
     def __post_init__(self) -> None:
         require(self.rounds >= 0, "rounds", self.rounds, "0 or more")
@@ -179,10 +223,41 @@ class Method:
                 entry.name for entry in fields(Architecture)
             )
             require(fine, "starts_from", "teacher", expected)
+        if self.probe is not None:
+            for tune in (self.teacher, *self.student[-1:]):
+                linear = (tune.reader, tune.head) == ("head", "linear")
+                expected = "a linear head in teacher and student"
+                require(linear, "probe rounds", (tune.reader, tune.head), expected)
+        for tune in self.student:
+            expected = "a tuning of the encoder; rounds of the head alone are the entry `probe`"
+            require(not isinstance(tune.tuning, Probe), "student.tuning", "probe", expected)
         if self.tapt is not None:
-            full_teacher_alone = not self.rounds and isinstance(self.teacher.tuning, Full)
-            expected = "no rounds, and a teacher of which all parameters are tuned"
-            require(full_teacher_alone, "tapt", self.tapt, expected)
+            full = isinstance(self.teacher.tuning, Full)
+            require(full, "tapt", self.tapt, "a teacher of which all parameters are tuned")
+            expected = "students that start from their teacher: others would not be adapted"
+            adapted = all(tune.starts_from == "teacher" for tune in self.student[:1])
+            require(adapted or not self.rounds, "tapt", self.tapt, expected)
+
+    @property
+    def total_rounds(self) -> int:
+        """All rounds after round 0: those with a student of their own, and the probe rounds."""
+        probes = self.probe.rounds if self.probe else 0
+        return self.rounds * (1 + probes) + probes
+
+    def is_probe(self, number: int) -> bool:
+        """Whether the round of this number, from 1, trains the head alone."""
+        return self.probe is not None and number % (self.probe.rounds + 1) != 0
+
+    def turn(self, number: int) -> int:
+        """The place of a round among those of its kind, from 1: it chooses the share."""
+        if self.probe is None:
+            return number
+        turn, place = divmod(number, self.probe.rounds + 1)
+        return place or turn
+
+    def selection(self, number: int) -> Selection:
+        """How the round of this number takes its easy and hard rows."""
+        return self.probe.select if self.probe and self.is_probe(number) else self.select
 
     @property
     def prompts(self) -> bool:
@@ -244,6 +319,12 @@ def from_plain(plain: dict[str, Any]) -> Method:
                 f"method: `{place}` is given, but full and ptuning change what every layer reads",
                 "leave it out, or use adapter, prefix, lora, bitfit or ia3",
             )
+        if place == "probe.contrast":
+            raise ConfigError(
+                "method: `probe.contrast` is given, but the vectors of probe rounds are fixed: "
+                "a contrast has no gradient there",
+                "leave it out, or give it to a student: method.student.contrast",
+            )
         raise ConfigError(f"method: `{place}` is no entry of a method", _meant(place))
     return method
 
@@ -252,7 +333,8 @@ def _meant(place: str) -> str:
     """A hint for an unknown entry: the new name of an old one, or the nearest name there is."""
     inner = place.rpartition(".")[2]
     new_names = {old: new for new, old in OLD_NAMES.items()}
-    names = {field.name for kind in (Method, Tune, Selection, TAPT) for field in fields(kind)}
+    kinds = (Method, Tune, Selection, TAPT, ProbeRounds)
+    names = {field.name for kind in kinds for field in fields(kind)}
     name = new_names.get(inner) or closest(inner, sorted(names))
     return f"did you mean `{name}`? {ENTRIES}" if name else ENTRIES
 
@@ -266,11 +348,15 @@ def _explicit(plain: dict[str, Any]) -> dict[str, Any]:
     student = plain.get("student", ())
     if isinstance(student, list | tuple):  # anything else is left for the validator to name
         student = tuple(unset(tune, "steps", by="epochs") for tune in student)
+    probe = plain.get("probe")
+    if isinstance(probe, dict) and "select" in probe:
+        probe = {**probe, "select": unset(probe["select"], "count", by="shares")}
     return {
         **plain,
         "teacher": unset(plain.get("teacher", {}), "steps", by="epochs"),
         "student": student,
         "select": unset(plain.get("select", {}), "count", by="shares"),
+        **({} if probe is None else {"probe": probe}),
     }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from copy import deepcopy
 from pathlib import Path
 
 import torch
@@ -19,7 +20,7 @@ from selftrain.model import backbone as backbones
 from selftrain.model import fast, saved
 from selftrain.model.architecture import Architecture
 from selftrain.model.backbone import Backbone
-from selftrain.model.card import Card, Source, read_card
+from selftrain.model.card import HINT, Card, Source, read_card
 from selftrain.model.classifier import Classifier, dropout_override
 from selftrain.model.embedded import EMBEDDED
 from selftrain.model.heads import Head, Verbalizer
@@ -85,6 +86,26 @@ def copy(model: Classifier) -> Classifier:
     """A second model on the same frozen weights, with its own copy of the trainable parameters."""
     second = _seeded(model.card, model.backbone, seed=0).to(model.device)
     second.load_state(model.state())
+    return second
+
+
+def with_copied_head(model: Classifier) -> Classifier:
+    """A second model on the same encoder, tensors and all, with its own copy of the head."""
+    assert model.head is not None
+    head = deepcopy(model.head)
+    second = Classifier(model.card, model.backbone, model.encoder, head, model.trunk)
+    second.states_at, second.same_start = model.states_at, model.same_start
+    return second
+
+
+def with_saved_head(model: Classifier, folder: Path) -> Classifier:
+    """A second model on the same encoder, with the head that a folder holds, from anyone."""
+    if read_card(folder) != model.card:
+        raise ModelError(f"`{folder}` is a head of another model than the encoder's", HINT)
+    second = with_copied_head(model)
+    head = second.head_state()
+    for name, tensor in saved.read_tensors(folder, head).items():
+        head[name].copy_(tensor)
     return second
 
 

@@ -196,9 +196,13 @@ class Classifier(nn.Module):
         """A hash of the card and the state: models with the same hash give the same answers."""
         return saved.digest(self.card, self.state())
 
-    def save(self, folder: Path) -> None:
-        """Write the state and the card: see ``saved.py``."""
-        saved.write(folder, self.card, self.state())
+    def head_state(self) -> dict[str, Tensor]:
+        """The tensors of the head: no copies."""
+        return {name: t for name, t in self.state().items() if name.startswith("head.")}
+
+    def save(self, folder: Path, *, head_alone: bool = False) -> None:
+        """Write the state, or its head alone, and the card: see ``saved.py``."""
+        saved.write(folder, self.card, self.head_state() if head_alone else self.state())
 
 
 def dropout_override(card: Card, backbone: Backbone) -> float | None:

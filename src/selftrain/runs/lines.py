@@ -23,6 +23,7 @@ def round_line(number: int, rounds: int, numbers: Mapping[str, Any], why: str = 
         phrase("picked {} of {}", numbers, "picked", "pool"),
         phrase("confidence {:.2f}", numbers, "confidence"),
         phrase("certainty {:.2f}", numbers, "certainty"),
+        prior_phrase(numbers.get("prior")),
         phrase("changed {:.0%}", numbers, "changed"),
         phrase("masked-word loss {:.2f}", numbers, "adapted"),
         phrase("loss {:.3f}", fitted, "loss"),
@@ -50,6 +51,25 @@ def phrase(
     if not all(isinstance(value, int | float) for value in values):
         return ""
     return form.format(*map(shown, values))
+
+
+MOST_SHARES = 6
+
+
+def prior_phrase(prior: object) -> str:
+    """The estimated class shares of the pool in percent; of many classes the largest alone.
+
+    >>> prior_phrase({"ham": 0.88, "spam": 0.12})
+    'pool 88:12'
+    """
+    if not (isinstance(prior, Mapping) and prior):
+        return ""
+    if not all(isinstance(share, int | float) for share in prior.values()):
+        return ""
+    percents = [f"{100 * share:.0f}" for share in prior.values()]
+    if len(percents) > MOST_SHARES:
+        return f"pool largest class {max(prior.values()):.0%}"
+    return f"pool {':'.join(percents)}"
 
 
 def line_of(round_: Round, rounds: int, *, dev: float | None = None) -> str:

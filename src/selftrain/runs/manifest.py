@@ -108,6 +108,13 @@ class Manifest:
         check_format(raw, str(path), FORMAT, RunError)
         return valid(cls, raw, path)
 
+    @property
+    def total_rounds(self) -> int:
+        """How many rounds the method asks for, after round 0."""
+        rounds: int = self.method["rounds"]
+        probes: int = self.method.get("probe", {}).get("rounds", 0)
+        return rounds * (1 + probes) + probes
+
     def configuration(self) -> dict[str, Any]:
         """What must be the same for a run to resume, except the number of rounds.
 

@@ -3,7 +3,8 @@
     run/
       manifest.json          task, method, seed, data and backbone, and the machine
       rounds/0/              the teacher; rounds/1/ … the students
-        model.safetensors    the trained tensors only, and model.json: what they belong to
+        model.safetensors    the trained tensors only, and model.json: what they belong to;
+                             of a probe round the head alone, round.json names its encoder
         lesson.parquet       the teacher's answer on each pool row, and the role of the row
         round.json           numbers, verdict, and the sha256 of the other files
 
@@ -42,11 +43,18 @@ def load(
     folder is not trusted.
     """
     folder = Path(folder)
-    place = verified(folder, _chosen(folder, number), MODEL)
+    record = _chosen(folder, number)
+    place = verified(folder, record, MODEL)
 
     from selftrain.model.build import load as load_model
+    from selftrain.model.build import with_saved_head
 
-    return load_model(place, backbone)
+    if record.encoder_of is None:
+        return load_model(place, backbone)
+    base = records(folder)[record.encoder_of]
+    if base.encoder_of is not None or base.failed:
+        raise damaged(place, f"has the encoder of round {base.number}, which trained none")
+    return with_saved_head(load_model(verified(folder, base, MODEL), backbone), place)
 
 
 def last_accepted(folder: str | Path) -> int:

@@ -13,8 +13,8 @@ from selftrain.disk import LARGEST_JSON, damaged, plain_file, plain_folder, vali
 RECORD, LESSON, MODEL = "round.json", "lesson.parquet", ("model.json", "model.safetensors")
 
 Scalar = Annotated[int, Field(ge=-(2**63), lt=2**63)] | FiniteFloat
-Number = Scalar | dict[str, int] | list[dict[str, Scalar | None]]
-"""A number, counts by class, or the numbers of each fit of the round."""
+Number = Scalar | dict[str, Scalar] | list[dict[str, Scalar | None]]
+"""A number, counts or shares by class, or the numbers of each fit of the round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,8 @@ class Record:
     """Counts, means and seconds, by name."""
     files: dict[str, str]
     """The sha256 of every other file of the round."""
+    encoder_of: int | None = None
+    """The earlier round whose encoder this model has: its own tensors are the head alone."""
 
     @classmethod
     def read(cls, folder: Path) -> Record:
@@ -43,6 +45,8 @@ class Record:
             raise damaged(path, f"is that of round {record.number}")
         if record.number == 0 and not record.accepted:
             raise damaged(path, "refuses round 0, which has no teacher to fall back on")
+        if record.encoder_of is not None and not 0 <= record.encoder_of < record.number:
+            raise damaged(path, f"has the encoder of round {record.encoder_of}")
         if set(record.files) != {LESSON, *(() if record.failed else MODEL)}:
             raise damaged(path, f"lists the files {sorted(record.files)}")
         return record

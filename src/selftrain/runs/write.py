@@ -62,7 +62,7 @@ class Run:
                 _write_manifest(folder, manifest)
                 sync(folder.parent)
             else:
-                next_round = folder / ROUNDS / str(manifest.method["rounds"] + 1)
+                next_round = folder / ROUNDS / str(manifest.total_rounds + 1)
                 fewer = os.path.lexists(next_round)  # it has more rounds than are asked for
                 _check_same(folder, earlier, manifest, any_rounds=part or not fewer)
                 if not fewer and earlier.method != manifest.method:
@@ -80,26 +80,33 @@ class Run:
     def done(self, backbone: Backbone) -> list[Round]:
         """The finished rounds that are asked for, in order: ``self_train`` resumes after them."""
         from selftrain.model.build import load as load_model
+        from selftrain.model.build import with_saved_head
         from selftrain.training.loop import Round, last_accepted
 
         rounds: list[Round] = []
-        for record in records(self.folder)[: self.manifest.method["rounds"] + 1]:
+        for record in records(self.folder)[: self.manifest.total_rounds + 1]:
             place = verified(self.folder, record, record.files)
-            model = last_accepted(rounds).model if record.failed else load_model(place, backbone)
+            if record.failed:
+                model = last_accepted(rounds).model
+            elif record.encoder_of is not None:
+                model = with_saved_head(rounds[record.encoder_of].model, place)
+            else:
+                model = load_model(place, backbone)
             audit = read_lesson(place / LESSON, self.manifest.task["labels"])
             lesson = Lesson(gold=(), audit=audit)
-            verdict = (record.accepted, record.why, record.last)
+            verdict = (record.accepted, record.why, record.last, record.encoder_of)
             rounds.append(Round(record.number, model, lesson, record.numbers, *verdict))
         return rounds
 
     def save(self, round_: Round) -> None:
         """Write a round; when this returns, all of it is on disk."""
         verdict = (round_.accepted, round_.why, round_.last)
-        record = Record(round_.number, *verdict, numbers=dict(round_.numbers), files={})
+        numbers = dict(round_.numbers)
+        record = Record(round_.number, *verdict, numbers, files={}, encoder_of=round_.encoder_of)
         with replacing(self.folder / ROUNDS / str(round_.number), private=True) as place:
             place.mkdir(mode=0o700)
             if not record.failed:
-                round_.model.save(place)
+                round_.model.save(place, head_alone=round_.encoder_of is not None)
             write_lesson(place / LESSON, round_.lesson)
             files = {path.name: sha256(path) for path in sorted(place.iterdir())}
             _write_json(place / RECORD, replace(record, files=files))

@@ -13,7 +13,7 @@ from torch import Tensor
 from selftrain.data.rows import Example, Labelled
 from selftrain.data.task import Task
 from selftrain.model.architecture import Architecture
-from selftrain.model.pel import Adapter
+from selftrain.model.pel import Probe
 from selftrain.training.evaluate import Predictor
 
 if TYPE_CHECKING:
@@ -63,8 +63,7 @@ class FrozenLogistic:
 
         self.labels = task.labels
         self.separate = separate
-        # An adapter is exactly the identity until it is trained, so this is the plain encoder.
-        self.encoder: Classifier = build(task, backbone, Architecture(Adapter(width=1)), seed=0)
+        self.encoder: Classifier = build(task, backbone, Architecture(Probe()), seed=0)
         gold = [self.labels.index(item.label) for item in labelled]
         self.regression: Any = LogisticRegression(max_iter=1000)
         self.regression.fit(self.embed([item.example for item in labelled]).numpy(), gold)

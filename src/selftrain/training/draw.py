@@ -10,11 +10,17 @@ from selftrain.data.rows import Example
 from selftrain.seeds import child, uniform
 from selftrain.training.job import Job
 
-PROBE_ROWS = 256
+SLICE_ROWS = 256
+GUARDED_SLICE_ROWS = 2048
+"""With a guard that weighs beliefs: a mean over few rows would be too noisy."""
+MAX_VECTORS = 65_536
+"""Rows of which probe rounds store a vector, at most: nothing is as big as the pool."""
 
 
 def pool_of_round(job: Job, number: int) -> list[Example] | Pool:
     """D_u', the pool rows of a round (line 4).
+
+    With probe rounds all rounds read the same rows, so that each text is encoded once.
 
     A round that takes all of a pool too long for memory reads it in the order of its source:
     sorting would load it. Dropout is drawn chunk by chunk, so there the order of the source decides
@@ -22,14 +28,24 @@ def pool_of_round(job: Job, number: int) -> list[Example] | Pool:
     """
     pool = job.split.unlabelled
     size = None if job.method.pool == "all" else job.method.pool
+    if job.method.probe is not None:
+        return draw(pool, min(size or MAX_VECTORS, MAX_VECTORS), seed=child(job.seed, "pool"))
     if size is None and isinstance(pool, Pool) and not pool.in_memory:
         return pool
     return draw(pool, size, seed=child(job.seed, "pool", number))
 
 
-def probe_rows(job: Job) -> list[Example]:
-    """The fixed pool rows on which teacher and student are compared."""
-    return draw(job.split.unlabelled, PROBE_ROWS, seed=child(job.seed, "slice"))
+def slice_rows(job: Job) -> list[Example]:
+    """The fixed pool rows on which teacher and student are compared.
+
+    With probe rounds they are among the rows of the rounds: smaller draws are parts of larger ones.
+    """
+    size = SLICE_ROWS if job.method.guard is None else GUARDED_SLICE_ROWS
+    if job.method.probe is not None:
+        pool = pool_of_round(job, 1)
+        assert isinstance(pool, list)
+        return pool[:size]
+    return draw(job.split.unlabelled, size, seed=child(job.seed, "slice"))
 
 
 def draw(pool: Iterable[Example], size: int | None, *, seed: int) -> list[Example]:

@@ -21,8 +21,10 @@ from selftrain.method.spec import Tune
 from selftrain.model.batches import Row, grouped
 from selftrain.model.classifier import Classifier
 from selftrain.model.heads import Output
+from selftrain.model.pel import Probe
 from selftrain.seeds import child
 from selftrain.training.machine import Machine, randomness
+from selftrain.training.regression import logistic
 from selftrain.training.reweigh import Losses, Predict, agreement
 from selftrain.training.steps import Step, Table, cycle, final_mean, steps_of
 
@@ -51,6 +53,8 @@ def fit(model: Classifier, lesson: Lesson, tune: Tune, *, seed: int, machine: Ma
     accelerator = machine.accelerator()
     model.to(accelerator.device)
     lesson = Lesson(lesson.gold) if tune.train_on == "gold" else lesson
+    if isinstance(tune.tuning, Probe):
+        return fit_head(model, lesson, started)
     if tune.head_start == "regression":
         start_head(model, [*lesson.gold, *lesson.easy])
     table = Table.of(model, lesson)
@@ -84,6 +88,23 @@ def fit(model: Classifier, lesson: Lesson, tune: Tune, *, seed: int, machine: Ma
         contrast=final_mean(history.contrasts) if history.contrasts else None,
         anchors=history.anchors / history.easy_rows if history.easy_rows else None,
         tuned=sum(p.numel() for p in model.trainable().values()),
+        total=sum(p.numel() for p in model.parameters()),
+        seconds=time.perf_counter() - started,
+    )
+
+
+def fit_head(model: Classifier, lesson: Lesson, started: float) -> Fitted:
+    """The fit of a tuning that leaves the encoder as it is: one regression, no steps."""
+    items = [*lesson.gold, *lesson.easy]
+    start_head(model, items)
+    p = model.probabilities([item.example for item in items])
+    gold = torch.tensor([model.labels.index(item.label) for item in items])
+    return Fitted(
+        steps=0,
+        loss=float(-p.gather(1, gold[:, None]).log().mean()),
+        contrast=None,
+        anchors=None,
+        tuned=sum(tensor.numel() for tensor in model.head_state().values()),
         total=sum(p.numel() for p in model.parameters()),
         seconds=time.perf_counter() - started,
     )
@@ -135,11 +156,12 @@ def optimise(
 
 
 def step_count(table: Table, tune: Tune) -> int:
-    """How many steps a fit takes: as many as asked for, or those of its epochs."""
-    if tune.steps is not None:
-        return tune.steps
+    """How many steps a fit takes: as many as asked for, or those of its epochs, if more."""
     rows_a_step = tune.batch_size - table.gold_in_batch(tune)
-    return math.ceil(len(table.learn) / rows_a_step) * (tune.epochs or 0)
+    steps_an_epoch = math.ceil(len(table.learn) / rows_a_step)
+    if tune.steps is not None:
+        return max(tune.steps, steps_an_epoch * (tune.min_epochs or 0))
+    return steps_an_epoch * (tune.epochs or 0)
 
 
 def require_finite(loss: Tensor, when: str, learning_rate: float) -> None:
@@ -259,17 +281,9 @@ def slope(total: int, warmup: float) -> Callable[[int], float]:
 def start_head(model: Classifier, items: Sequence[Labelled]) -> None:
     """Start a linear head from logistic regression on the features as they now are."""
     assert model.head is not None
-    from sklearn.linear_model import LogisticRegression
-
     features = model.read([item.example for item in items]).features  # [N, D]
-    # Encoders differ in the length of their vectors; the regression's penalty should not.
-    scale = features.norm(dim=1).mean()
-    gold = [model.labels.index(item.label) for item in items]
-    regression = LogisticRegression(max_iter=1000).fit((features / scale).numpy(), gold)
-    weight = torch.from_numpy(regression.coef_) / scale
-    bias = torch.from_numpy(regression.intercept_)
-    if len(regression.classes_) == 2:  # one row of weights; two rows of half of it answer alike
-        weight, bias = torch.cat([-weight, weight]) / 2, torch.cat([-bias, bias]) / 2
-    out = model.head.out
-    out.weight[regression.classes_] = weight.to(out.weight)
-    out.bias[regression.classes_] = bias.to(out.bias)
+    labels = torch.tensor([model.labels.index(item.label) for item in items])
+    present = sorted({*labels.tolist()})  # the rows of a class without a text stay as they are
+    found = logistic(features, labels, len(model.labels), strength=1.0)
+    model.head.out.weight[present] = found.weight[present].to(model.head.out.weight)
+    model.head.out.bias[present] = found.bias[present].to(model.head.out.bias)

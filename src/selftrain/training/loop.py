@@ -9,26 +9,28 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
-from selftrain.data.rows import AuditLine, Example, Lesson
+from selftrain.data.rows import AuditLine, Lesson
 from selftrain.errors import TrainingError
 from selftrain.method.selection import RoundDraw
 from selftrain.method.spec import Method
-from selftrain.model.build import copy, with_dropout_in
+from selftrain.model.build import copy, with_copied_head, with_dropout_in
 from selftrain.model.classifier import Classifier
 from selftrain.seeds import child
 from selftrain.training.annotate import Annotate, annotate
-from selftrain.training.draw import pool_of_round, probe_rows
+from selftrain.training.draw import pool_of_round, slice_rows
 from selftrain.training.fit import Fitted, fit
-from selftrain.training.guard import Verdict, no_class_lost
+from selftrain.training.guard import Guard
 from selftrain.training.job import Job, new_model
 from selftrain.training.machine import Machine
 from selftrain.training.memory import frozen_layers_remembered
 from selftrain.training.neighbours import with_neighbours
+from selftrain.training.probe import fit_probe
+from selftrain.training.readings import Readings
 from selftrain.training.tapt import pretrain
 
 log = logging.getLogger(__name__)
@@ -52,6 +54,13 @@ class Round:
     """Why it was refused, or why the loop ends here; empty otherwise."""
     last: bool = False
     """Whether the loop ends here before its last round: converged, or the training failed."""
+    encoder_of: int | None = None
+    """The round whose encoder the model shares, with a head of its own; None has its own."""
+
+    @property
+    def encoder(self) -> int:
+        """The number of the round that trained the encoder of the model."""
+        return self.number if self.encoder_of is None else self.encoder_of
 
     @property
     def failed(self) -> bool:
@@ -67,42 +76,46 @@ def self_train(
     *,
     done: Sequence[Round] = (),
     annotate: Annotate = annotate,
-    guard: Callable[..., Verdict] = no_class_lost,
+    guard: Guard | None = None,
     machine: Machine | None = None,
 ) -> Iterator[Round]:
     """Algorithm 1 of the paper; continues after ``done``, the rounds already finished."""
     machine = machine or Machine()
     if finished(done, job.method):
         return
-    probe = Probe(probe_rows(job))
-    with frozen_layers_remembered(job, probe.rows, machine):
+    rows = slice_rows(job)
+    with frozen_layers_remembered(job, rows, machine):
         if not done:
             done = [train_teacher(job, machine)]  # lines 1, 2
             yield done[0]
-        teacher = last_accepted(done).model
-        for number in range(len(done), job.method.rounds + 1):  # line 3
+        teacher, readings = last_accepted(done), Readings(job, rows, done, machine)
+        for number in range(len(done), job.method.total_rounds + 1):  # line 3
             started = time.perf_counter()
-            lesson = lesson_of(job, teacher, number, annotate, machine)  # lines 4, 5, 7-9
-            numbers = lesson_numbers(lesson) | seconds(started, " annotating")
+            lesson = lesson_of(job, teacher, number, readings.annotate(teacher, annotate), machine)
+            numbers = lesson_numbers(lesson) | seconds(started, " annotating")  # 4, 5, 7-9
             warn_of_missing_classes(job, number, numbers)
             try:
-                student, fits = train_student(job, teacher, lesson, number, machine)  # 6, 10-12
+                student, fits = train_student(job, teacher, lesson, number, readings)  # 6, 10-12
             except TrainingError as error:
                 numbers |= seconds(started)
-                yield Round(number, teacher, lesson, numbers, False, error.message, last=True)
+                yield Round(number, teacher.model, lesson, numbers, False, error.message, last=True)
                 return
-            before, after = probe.answers(teacher), probe.answers(student)
-            verdict = guard(job.task.labels, before, after)
-            changed = fmean(a != b for a, b in zip(before, after, strict=True))
-            numbers |= {"changed": changed, "fit": [asdict(fitted) for fitted in fits]}
-            if verdict.accept:
-                teacher = probe.remember(copy(student), after)  # line 13
-            last = verdict.accept and changed < job.method.converged
-            why = (
-                f"converged: {changed:.1%} of {len(after)} labels changed" if last else verdict.why
+            round_ = Round(number, student, lesson, encoder_of=kept_encoder(job, teacher, number))
+            answers = readings.compared(teacher, round_)
+            verdict = (guard or readings.guard)(job.task.labels, answers)
+            changed = fmean(a != b for a, b in zip(answers.before, answers.after, strict=True))
+            last = (
+                verdict.accept
+                and not job.method.is_probe(number)
+                and changed < job.method.converged
             )
-            numbers |= seconds(started)
-            yield Round(number, student, lesson, numbers, verdict.accept, why, last)
+            why = f"converged: {changed:.1%} of {len(rows)} labels changed" if last else verdict.why
+            numbers |= {"changed": changed, "fit": [asdict(fitted) for fitted in fits]}
+            numbers |= {**verdict.numbers, **readings.prior, **seconds(started)}
+            round_ = replace(round_, numbers=numbers, accepted=verdict.accept, why=why, last=last)
+            if verdict.accept:
+                teacher = replace(round_, model=copied(round_))  # line 13
+            yield round_
             if last:
                 return
 
@@ -114,7 +127,7 @@ def last_accepted(rounds: Sequence[Round]) -> Round:
 
 def finished(rounds: Sequence[Round], method: Method) -> bool:
     """Whether a run with these rounds has no round left to train."""
-    return bool(rounds) and (rounds[-1].last or rounds[-1].number >= method.rounds)
+    return bool(rounds) and (rounds[-1].last or rounds[-1].number >= method.total_rounds)
 
 
 # ── the stages of a round ────────────────────────────────────────────────────────────────────
@@ -137,62 +150,60 @@ def train_teacher(job: Job, machine: Machine) -> Round:
 
 
 def lesson_of(
-    job: Job, teacher: Classifier, number: int, annotate: Annotate, machine: Machine
+    job: Job, teacher: Round, number: int, annotate: Annotate, machine: Machine
 ) -> Lesson:
     """The lesson from the teacher's votes on a draw of the pool (lines 4, 5 and 7-9)."""
     pool = pool_of_round(job, number)  # line 4
-    mc_model = with_dropout_in(teacher, job.method.dropout_layers)
     votes = annotate(
-        mc_model,
+        with_dropout_in(teacher.model, job.method.dropout_layers),
         pool,
         job.method.passes,
         seed=child(job.seed, "votes", number),
         machine=machine,
     )
-    lesson = job.method.select(  # lines 5, 7-9
+    lesson = job.method.selection(number)(  # lines 5, 7-9
         votes,
         job.task.labels,
         job.split.labelled,
-        RoundDraw(len(pool), number, job.seed),
+        RoundDraw(len(pool), number, job.seed, job.method.turn(number)),
         folder=machine.cache,
     )
-    return with_neighbours(lesson, teacher, job.method.student)
+    return with_neighbours(lesson, teacher.model, job.method.student)
 
 
 def train_student(
-    job: Job, teacher: Classifier, lesson: Lesson, number: int, machine: Machine
+    job: Job, teacher: Round, lesson: Lesson, number: int, readings: Readings
 ) -> tuple[Classifier, list[Fitted]]:
     """A student, trained on the lesson in every stage of the method (lines 6 and 10-12)."""
+    if job.method.probe is not None and job.method.is_probe(number):
+        student = with_copied_head(teacher.model)
+        return student, [fit_probe(student, lesson, job.method.probe, readings.vectors(teacher))]
     first = job.method.student[0]
     if first.starts_from == "teacher":
-        student = copy(teacher)
+        student = copy(teacher.model)
     else:
         student = new_model(job, first, child(job.seed, "student", number))  # line 6
     fits = [  # lines 10-12
-        fit(student, lesson, tune, seed=child(job.seed, "fit", number, stage), machine=machine)
+        fit(
+            student,
+            lesson,
+            tune,
+            seed=child(job.seed, "fit", number, stage),
+            machine=readings.machine,
+        )
         for stage, tune in enumerate(job.method.student)
     ]
     return student, fits
 
 
-class Probe:
-    """The answers of models on a few fixed pool rows; the teacher's are computed once."""
+def kept_encoder(job: Job, teacher: Round, number: int) -> int | None:
+    """The round whose encoder the student of a round has; None where it trained its own."""
+    return teacher.encoder if job.method.is_probe(number) else None
 
-    def __init__(self, rows: Sequence[Example]) -> None:
-        self.rows = rows
-        self._known: tuple[Classifier, list[str]] | None = None
 
-    def answers(self, model: Classifier) -> list[str]:
-        """The label that the model gives to each row."""
-        if self._known is not None and self._known[0] is model:
-            return self._known[1]
-        classes = model.probabilities(self.rows).argmax(1).tolist()
-        return [model.labels[c] for c in classes]
-
-    def remember(self, model: Classifier, answers: list[str]) -> Classifier:
-        """Store the answers of a model, so that it is not asked again; returns the model."""
-        self._known = (model, answers)
-        return model
+def copied(round_: Round) -> Classifier:
+    """A copy of a round's model; of a probe round the head alone, its encoder stays shared."""
+    return copy(round_.model) if round_.encoder_of is None else with_copied_head(round_.model)
 
 
 # ── numbers of a round ───────────────────────────────────────────────────────────────────────

@@ -29,10 +29,10 @@ ENCODED_TOGETHER = 1024  # rows
 
 @contextmanager
 def frozen_layers_remembered(
-    job: Job, probe_rows: Sequence[Example], machine: Machine
+    job: Job, slice_rows: Sequence[Example], machine: Machine
 ) -> Iterator[None]:
     """Within it the frozen layers read each row of the run once; afterwards nothing stays."""
-    memories = plan(job, probe_rows, machine)
+    memories = plan(job, slice_rows, machine)
     try:
         yield
     finally:
@@ -40,7 +40,7 @@ def frozen_layers_remembered(
             memory.forget()
 
 
-def plan(job: Job, probe_rows: Sequence[Example], machine: Machine) -> list[Memory]:
+def plan(job: Job, slice_rows: Sequence[Example], machine: Machine) -> list[Memory]:
     """Reserve space for the states of every row that the models of a run read."""
     students = [tune for tune in job.method.student[:1] if tune.starts_from != "teacher"]
     readers: dict[Memory, list[tuple[Classifier, Tune]]] = {}
@@ -51,7 +51,7 @@ def plan(job: Job, probe_rows: Sequence[Example], machine: Machine) -> list[Memo
         if model.trunk is not None and model.trunk.memory is not None:
             readers.setdefault(model.trunk.memory, []).append((model, tune))
     for memory, models in readers.items():
-        rows = (encoded(model, rows_of(job, probe_rows)) for model, _ in models)
+        rows = (encoded(model, rows_of(job, slice_rows)) for model, _ in models)
         size = memory.plan(
             chain.from_iterable(rows),
             job.backbone.width,
@@ -64,11 +64,11 @@ def plan(job: Job, probe_rows: Sequence[Example], machine: Machine) -> list[Memo
     return list(readers)
 
 
-def rows_of(job: Job, probe_rows: Sequence[Example]) -> Iterator[Example]:
+def rows_of(job: Job, slice_rows: Sequence[Example]) -> Iterator[Example]:
     """Every example that the models of a run read."""
     yield from (row.example for row in job.split.labelled)
-    yield from probe_rows
-    for number in range(1, job.method.rounds + 1):
+    yield from slice_rows
+    for number in range(1, job.method.total_rounds + 1):
         yield from pool_of_round(job, number)
 
 

@@ -25,14 +25,14 @@ def preflight(job: Job) -> list[str]:
     method = job.method
     models = [new_model(job, tune, seed=0) for tune in (method.teacher, *method.student)]
     # Line 13: the student of a round annotates for the next.
-    annotators = models if method.rounds > 1 else models[:1]
-    if method.rounds and method.passes > 1:
+    annotators = models if method.total_rounds > 1 else models[:1]
+    if method.total_rounds and method.passes > 1:
         for model in annotators:
             check_dropout(model, method.passes)
     return [
         *dropout_set(models),
         *texts_cut(models[-1], texts_read(job)),
-        *(small_pool(job) if method.rounds else ()),
+        *(small_pool(job) if method.total_rounds else ()),
     ]
 
 
@@ -55,7 +55,7 @@ def dropout_set(models: Sequence[Classifier]) -> Iterator[str]:
 
 def texts_read(job: Job) -> Iterator[Example]:
     """The texts a run will read, each once; of a pool too long for memory only the first."""
-    rounds = (pool_of_round(job, number) for number in range(1, job.method.rounds + 1))
+    rounds = (pool_of_round(job, number) for number in range(1, job.method.total_rounds + 1))
     pools = (pool if isinstance(pool, list) else islice(pool, FIRST_TEXTS) for pool in rounds)
     labelled = (row.example for row in (*job.split.labelled, *job.split.dev))
     distinct = {example.uid: example for example in chain(labelled, *pools)}

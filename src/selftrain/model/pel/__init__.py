@@ -122,7 +122,15 @@ class IA3:
         check_layers(self.layers)
 
 
-Tuning = Full | BitFit | Adapter | Prefix | PTuning | LoRA | IA3
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Nothing of the encoder moves: only the head learns, by regression on the pooled vectors."""
+
+    kind: Literal["probe"] = "probe"
+    """The name of this tuning."""
+
+
+Tuning = Full | BitFit | Adapter | Prefix | PTuning | LoRA | IA3 | Probe
 AnyTuning = Annotated[Tuning, Field(discriminator="kind")]
 
 

@@ -15,6 +15,7 @@ from selftrain.model.pel import (
     Full,
     LoRA,
     Prefix,
+    Probe,
     PTuning,
     Tuning,
     adapter,
@@ -48,13 +49,13 @@ def install(tuning: Tuning, encoder: nn.Module, family: Family) -> None:
             ptuning.install(tuning, encoder, family)
         case LoRA() | IA3():
             lora.install(tuning, encoder, family)
-        case Full() | BitFit():
+        case Full() | BitFit() | Probe():
             return  # it adds nothing
 
 
 def in_all_layers(tuning: Tuning) -> Tuning:
     """The same tuning, for an encoder that has only the tuned layers left."""
-    return tuning if isinstance(tuning, Full | PTuning) else replace(tuning, layers=None)
+    return tuning if isinstance(tuning, Full | PTuning | Probe) else replace(tuning, layers=None)
 
 
 def _biases(names: list[str], layers: list[str], tuning: BitFit, family: Family) -> set[str]:

@@ -1,0 +1,105 @@
+"""Regressions that each miss a part of the gold labels: a second opinion on a model's answers.
+
+They stand on the vectors of the pretrained encoder. The teacher's own vectors would not do: its
+encoder has seen every label. Their beliefs are calibrated on the gold rows that each did not see.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from selftrain.training.regression import logistic
+
+FOLDS = 4
+STRENGTH = 10.0  # scikit-learn's C of a fold
+SHRINK = 32.0  # rows of equal shares that the prior is shrunk by
+
+
+@dataclass(frozen=True, slots=True)
+class Folds:
+    """What regressions on folds of the gold labels believe of some pool rows."""
+
+    belief: Tensor
+    """Mean calibrated probability over the folds, [N, C]."""
+    prior: Tensor
+    """The shares of the classes in the pool, by EM on the belief, [C]."""
+    temperature: float
+    """By which the logits of the folds are divided."""
+    out_of_fold: float
+    """The share of gold rows that the fold without them answers right."""
+
+    def tilted(self, answers: Tensor) -> float:
+        """The mean belief in answers [N], multiplied by the pool's prior and normalised.
+
+        The labels are as many of each class; the pool is not.
+        """
+        tilted = self.belief * self.prior
+        tilted = tilted / tilted.sum(1, keepdim=True)
+        return float(tilted.gather(1, answers[:, None]).mean())
+
+
+def folds_of(
+    gold: Tensor, labels: Tensor, pool: Tensor, classes: int, *, seed: int
+) -> Folds | None:
+    """Train the folds on gold vectors [K, D] with labels [K]; ask them about the pool's [N, D].
+
+    None where a class has fewer than two labels: nothing can be left out.
+    """
+    from sklearn.model_selection import StratifiedKFold
+
+    count = min(FOLDS, int(labels.bincount(minlength=classes).min()))
+    if count < 2:
+        return None
+    cuts = StratifiedKFold(count, shuffle=True, random_state=seed % 2**32)
+    out_of_fold = torch.zeros(len(gold), classes)
+    of_pool: list[Tensor] = []
+    for seen, unseen in cuts.split(gold.numpy(), labels.numpy()):
+        model = logistic(gold[seen], labels[seen], classes, strength=STRENGTH)
+        out_of_fold[unseen] = model(gold[unseen])
+        of_pool.append(model(pool))
+    temperature = fitted_temperature(out_of_fold, labels)
+    belief = torch.stack([(logits / temperature).softmax(1) for logits in of_pool]).mean(0)
+    right = (out_of_fold.argmax(1) == labels).double().mean()
+    return Folds(belief, pool_prior(belief), temperature, float(right))
+
+
+def fitted_temperature(logits: Tensor, labels: Tensor) -> float:
+    """The temperature with the smallest loss on rows that were not trained on.
+
+    One parameter, with a weak prior around 1: without an error the best one would be 0.
+    """
+    logs = torch.linspace(-3, 3, 601, dtype=torch.float64)  # [G]
+    losses = [F.cross_entropy(logits.double() / log.exp(), labels, reduction="sum") for log in logs]
+    return float(logs[(torch.stack(losses) + logs.square() / 2).argmin()].exp())
+
+
+def pool_prior(belief: Tensor, rows: float = SHRINK) -> Tensor:
+    """The class shares of the pool from calibrated beliefs [N, C]: EM (Saerens et al., 2002).
+
+    The beliefs come from as many labels of each class. The estimate starts at equal shares and is
+    shrunk to them by so many ``rows``.
+    """
+    classes = belief.shape[1]
+    prior = torch.full((classes,), 1 / classes, dtype=torch.float64)
+    for _ in range(200):
+        weighed = belief.double() * prior
+        weighed = weighed / weighed.sum(1, keepdim=True)
+        prior = (weighed.sum(0) + rows / classes) / (len(belief) + rows)
+    return prior
+
+
+def drift(before: Sequence[str], after: Sequence[str]) -> float:
+    """How far apart the class shares of two lists of answers are, from 0 to 1 (total variation).
+
+    >>> drift(["a", "a", "b", "b"], ["a", "b", "b", "b"])
+    0.25
+    """
+    first, second = Counter(before), Counter(after)
+    labels = first.keys() | second.keys()
+    return sum(abs(first[label] - second[label]) for label in labels) / 2 / len(before)

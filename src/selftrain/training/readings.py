@@ -1,0 +1,103 @@
+"""What the models of a run answer on the pool: for the guard, and for rounds of the head alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import torch
+
+from selftrain.data.rows import Example
+from selftrain.method.spec import Tune
+from selftrain.model.pel import Probe
+from selftrain.seeds import child
+from selftrain.training.annotate import Annotate
+from selftrain.training.draw import pool_of_round
+from selftrain.training.folds import Folds, folds_of
+from selftrain.training.guard import Answers, Guard, NotWorse, no_class_lost
+from selftrain.training.job import Job, new_model
+from selftrain.training.machine import Machine
+from selftrain.training.probe import Vectors
+
+if TYPE_CHECKING:
+    from selftrain.training.loop import Round
+
+
+class Readings:
+    """The answers of a run's models on a fixed slice of the pool; each is computed once.
+
+    With probe rounds a model is read once for its encoder: every later head on that encoder is
+    asked by the stored vectors.
+    """
+
+    def __init__(
+        self, job: Job, rows: Sequence[Example], done: Sequence[Round], machine: Machine
+    ) -> None:
+        self.job = job
+        self.rows = rows
+        self.machine = machine
+        self._readers = {round_.number: round_ for round_ in done if round_.encoder_of is None}
+        """By number, the rounds that trained an encoder."""
+        self._vectors: dict[int, Vectors] = {}
+        self._answers: dict[int, list[str]] = {}
+
+    def vectors(self, round_: Round) -> Vectors:
+        """The vectors of the pool under the encoder of a round."""
+        number = round_.encoder
+        if number not in self._vectors:
+            pool = pool_of_round(self.job, 1)
+            assert isinstance(pool, list)
+            reader = self._readers[number].model
+            latest = dict(list(self._vectors.items())[-1:])  # a teacher's and a student's
+            gold = self.job.split.labelled
+            self._vectors = latest | {number: Vectors(reader, pool, gold, self.machine)}
+        return self._vectors[number]
+
+    def annotate(self, teacher: Round, annotate: Annotate) -> Annotate:
+        """How the pool is annotated: by stored vectors where there are probe rounds."""
+        return annotate if self.job.method.probe is None else self.vectors(teacher).annotate
+
+    def answers(self, round_: Round) -> list[str]:
+        """The label that the model of a round gives to each row of the slice."""
+        if round_.number not in self._answers:
+            model = round_.model
+            if self.job.method.probe is not None:
+                answers = self.vectors(round_).answers(model, self.rows)
+            else:
+                classes = model.probabilities(self.rows).argmax(1).tolist()
+                answers = [model.labels[c] for c in classes]
+            self._answers[round_.number] = answers
+        return self._answers[round_.number]
+
+    def compared(self, teacher: Round, student: Round) -> Answers:
+        """The answers of round 0, of a teacher and of its student."""
+        if student.encoder_of is None:
+            self._readers[student.number] = student
+        first = self.answers(self._readers[0])
+        return Answers(first, self.answers(teacher), self.answers(student))
+
+    @cached_property
+    def folds(self) -> Folds | None:
+        """Regressions on the pretrained vectors of the gold rows and the slice."""
+        job = self.job
+        encoder = new_model(job, Tune(tuning=Probe()), seed=0)
+        encoder.to(self.machine.accelerator().device)
+        gold = encoder.read([row.example for row in job.split.labelled]).features
+        labels = torch.tensor([job.task.labels.index(row.label) for row in job.split.labelled])
+        pool = encoder.read(self.rows).features
+        seed = child(job.seed, "folds")
+        return folds_of(gold, labels, pool, len(job.task.labels), seed=seed)
+
+    @cached_property
+    def guard(self) -> Guard:
+        """What judges the rounds of the method."""
+        return no_class_lost if self.job.method.guard is None else NotWorse(self.folds)
+
+    @cached_property
+    def prior(self) -> dict[str, dict[str, float]]:
+        """The estimated class shares of the pool, as a number of a round; empty without folds."""
+        if self.folds is None:
+            return {}
+        shares = self.folds.prior.tolist()
+        return {"prior": dict(zip(self.job.task.labels, shares, strict=True))}

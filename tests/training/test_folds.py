@@ -1,0 +1,84 @@
+"""Folds of the gold labels: held-out beliefs, their temperature, and the pool's prior."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from selftrain.training.folds import Folds, drift, fitted_temperature, folds_of, pool_prior
+
+
+def clouds(counts: list[int], seed: int = 0, spread: float = 0.5):
+    """Vectors around one corner for each class, and their classes."""
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.tensor([c for c, count in enumerate(counts) for _ in range(count)])
+    vectors = torch.eye(len(counts))[labels]
+    return vectors + spread * torch.randn(vectors.shape, generator=generator), labels
+
+
+def test_folds_answer_the_gold_rows_they_did_not_see():
+    gold, labels = clouds([16, 16])
+    pool, truth = clouds([300, 300], seed=1)
+    folds = folds_of(gold, labels, pool, 2, seed=3)
+    right = float((folds.belief.argmax(1) == truth).double().mean())
+    assert right > 0.85
+    assert folds.out_of_fold == pytest.approx(right, abs=0.15)
+    assert folds.belief.sum(1) == pytest.approx(torch.ones(600))
+
+
+def test_the_prior_of_a_skewed_pool_is_found_from_equal_labels():
+    """Sixteen labels of each class, a pool of 88 : 12."""
+    gold, labels = clouds([16, 16])
+    pool, _ = clouds([880, 120], seed=1)
+    folds = folds_of(gold, labels, pool, 2, seed=3)
+    assert float(folds.prior[0]) == pytest.approx(0.88, abs=0.06)
+
+
+def test_two_labels_a_class_are_two_folds_and_one_label_is_none():
+    gold, labels = clouds([2, 2])
+    assert folds_of(gold, labels, gold, 2, seed=3) is not None
+    gold, labels = clouds([1, 3])
+    assert folds_of(gold, labels, gold, 2, seed=3) is None
+
+
+def test_the_same_seed_cuts_the_same_folds():
+    gold, labels = clouds([8, 8, 8])
+    one, other, another = (folds_of(gold, labels, gold, 3, seed=seed) for seed in (5, 5, 6))
+    assert torch.equal(one.belief, other.belief)
+    assert not torch.equal(one.belief, another.belief)
+
+
+def test_beliefs_that_are_too_sure_are_softened_and_modest_ones_sharpened():
+    """Logits of 4 are right in 73 of 100 rows, as logits of 1 should be: the temperature is 4."""
+    labels = torch.tensor([0] * 731 + [1] * 269)
+    for scale in (4.0, 0.25):
+        logits = torch.tensor([[scale, 0.0]]).repeat(1000, 1)
+        assert fitted_temperature(logits, labels) == pytest.approx(scale, rel=0.05)
+
+
+def test_without_an_error_the_weak_prior_keeps_the_temperature_away_from_zero():
+    labels = torch.tensor([0] * 8 + [1] * 8)
+    logits = 3 * torch.eye(2)[labels]
+    assert 0.2 < fitted_temperature(logits, labels) < 1
+
+
+def test_em_of_certain_beliefs_counts_them_shrunk_by_32_rows():
+    belief = torch.tensor([[1.0, 0.0]] * 300 + [[0.0, 1.0]] * 100)
+    assert pool_prior(belief).tolist() == pytest.approx([316 / 432, 116 / 432])
+
+
+def test_beliefs_that_know_nothing_leave_equal_shares():
+    assert pool_prior(torch.full((50, 4), 0.25)).tolist() == pytest.approx([0.25] * 4)
+
+
+def test_tilted_belief_is_bayes_by_hand():
+    """0.5 and 0.4 with a prior of 0.8 : 0.2 are 0.8 and 8/11 for the first class."""
+    belief = torch.tensor([[0.5, 0.5], [0.4, 0.6]], dtype=torch.float64)
+    folds = Folds(belief, torch.tensor([0.8, 0.2], dtype=torch.float64), 1.0, 1.0)
+    assert folds.tilted(torch.tensor([0, 0])) == pytest.approx((0.8 + 8 / 11) / 2)
+    assert folds.tilted(torch.tensor([1, 0])) == pytest.approx((0.2 + 8 / 11) / 2)
+
+
+def test_drift_is_half_the_sum_of_the_differences():
+    assert drift(["a"] * 6 + ["b"] * 4, ["a"] * 4 + ["b"] * 5 + ["c"]) == pytest.approx(0.2)
+    assert drift(["a", "b"], ["b", "a"]) == 0

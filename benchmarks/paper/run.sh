@@ -35,6 +35,9 @@ for grid in pel shots; do
 done
 step pairs pairs pairs --rounds 1 "$@"
 step steps steps steps --on design "$@"
+for grid in prefix_rate ptuning_length; do
+    step "$grid" modules modules --on design "$@"
+done
 for grid in trunk states; do
     step "$grid" trunk trunk --on design "$@"
 done

@@ -59,6 +59,24 @@ def test_the_gains_on_the_page_of_results_are_what_the_committed_cells_say(
     assert {*by_round, *of_choices} <= {*page}
 
 
+def test_the_table_of_rates_is_what_the_committed_cells_say() -> None:
+    """Accuracy by task and method, and that of the teacher before it."""
+    page = (PAPER / "results-in-full.md").read_text("utf-8")
+    cells = {(cell.task, cell.method): cell for cell in read(PAPER / "modules.jsonl")}
+
+    def line(start: str, task: str, *methods: str) -> str:
+        found = [cells[task, method] if method else None for method in methods]
+        (teacher,) = {cell.by_round[0] for cell in found if cell}
+        numbers = [f"{teacher:.1%}", *(f"{cell.accuracy:.1%}" if cell else "" for cell in found)]
+        return " | ".join([start, *(number.rstrip("%") for number in numbers)])
+
+    prompt = ("upet-prompt-prefix", "prompt-2e-2", "prompt-5e-2")
+    head = ("upet-head-prefix", "", "upet-head-prefix-5e-2")
+    assert line("| Prompt-Prefix, sst2 | `minilm-mlm`", "sst2", *prompt) in page
+    assert line("| Prompt-Prefix, agnews | `minilm-mlm`", "agnews", *prompt) in page
+    assert line("| Head-Prefix, sst2 | `minilm`", "sst2", *head).replace("|  |", "| |") in page
+
+
 def tables() -> Iterator[tuple[str, list[str]]]:
     """Those that ``tables.sh`` writes and that are committed, and the words of their commands."""
     for line in (PAPER / "tables.sh").read_text("utf-8").splitlines():
@@ -85,7 +103,7 @@ def run(monkeypatch: pytest.MonkeyPatch, script: str, *words: object) -> None:
     runpy.run_path(str(ROOT / "benchmarks" / script), run_name="__main__")
 
 
-CELLS = ("cells", "one_round", "steps", "trunk")
+CELLS = ("cells", "modules", "one_round", "steps", "trunk")
 
 
 @pytest.mark.parametrize("name", CELLS)

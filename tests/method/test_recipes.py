@@ -29,6 +29,7 @@ READERS = pytest.mark.parametrize("reader", ["head", "prompt"])
 
 
 MODULE = {"student.0.tuning", "student.0.learning_rate"}
+HEAD_RATE = {"student.0.head_learning_rate"}
 TEACHER = {"teacher.tuning", "teacher.learning_rate"}
 ALL_ROWS = {"passes", "select.label", "select.score", "select.shares"}
 LAPTOPS_DRAW = {"select.hard", "select.how"}  # of what else, a system that takes all has no use
@@ -42,12 +43,24 @@ NEIGHBOURS: list[tuple[str, str, set[str], set[str], set[str]]] = [
         LAPTOPS_DRAW,
         {"select.count"},
     ),
-    ("upet-{}-full", "upet-{}-adapter", MODULE, {"student.0.head_learning_rate"}, set()),
-    ("upet-{}-prefix", "upet-{}-adapter", MODULE, {"student.0.head_learning_rate"}, set()),
-    ("upet-{}-ptuning", "upet-{}-adapter", MODULE, {"student.0.head_learning_rate"}, set()),
+    ("upet-{}-full", "upet-{}-adapter", MODULE, HEAD_RATE, set()),
+    ("upet-{}-prefix", "upet-{}-adapter", MODULE | HEAD_RATE, set(), set()),
+    ("upet-{}-ptuning", "upet-{}-adapter", MODULE | HEAD_RATE, set(), set()),
+    ("upet-{}-ptuning", "upet-{}-prefix", {"student.0.tuning"}, {"student.0.learning_rate"}, set()),
     ("upet-{}-adapter-pel-teacher", "upet-{}-adapter", TEACHER, set(), set()),
     ("upet-{}-full-pel-teacher", "upet-{}-full", TEACHER, set(), set()),
 ]
+
+# Adapters have a dense head or tune the LM head; prefix and P-tuning do neither.
+READERS_OF_THE_PAPER = {
+    ("upet-{}-prefix", "upet-{}-adapter", "head"): {"teacher.head", "student.0.head"},
+    ("upet-{}-ptuning", "upet-{}-adapter", "head"): {"teacher.head", "student.0.head"},
+    ("upet-{}-prefix", "upet-{}-adapter", "prompt"): {"student.0.lm_head"},
+    ("upet-{}-ptuning", "upet-{}-adapter", "prompt"): {"student.0.lm_head"},
+    ("upet-{}-full", "upet-{}-adapter", "prompt"): {"student.0.lm_head"},
+    ("upet-{}-adapter-pel-teacher", "upet-{}-adapter", "prompt"): {"teacher.lm_head"},
+    ("upet-{}-full-pel-teacher", "upet-{}-full", "prompt"): {"teacher.lm_head"},
+}
 
 
 @PRESETS
@@ -57,29 +70,35 @@ def test_neighbours_differ_only_where_they_claim_to(
     one, other, always, laptop, paper, reader, preset
 ):
     expected = always | (laptop if preset == "laptop" else paper)
-    if (one, reader, preset) == ("upet-{}-full", "head", "paper"):
-        expected = expected | {"student.0.head"}  # dense heads are the modules'
+    if preset == "paper":
+        expected = expected | READERS_OF_THE_PAPER.get((one, other, reader), set())
     pair = (recipe(name.format(reader), preset) for name in (one, other))
     assert differences(*pair) == expected
 
 
 @PRESETS
 def test_head_and_prompt_differ_in_how_they_read_alone(preset):
-    ways = {"reader"} | ({"head_start"} if preset == "laptop" else set())
-    teacher, student = ({f"{whose}.{way}" for way in ways} for whose in ("teacher", "student.0"))
+    def places(ways: set[str]) -> tuple[set[str], set[str]]:
+        return tuple({f"{whose}.{way}" for way in ways} for whose in ("teacher", "student.0"))
+
+    linear = {"reader"} | ({"head_start"} if preset == "laptop" else set())
+    dense = linear | ({"head"} if preset == "paper" else set())
+    teacher, student = places(dense)
     assert differences(recipe("prompt-ft", preset), recipe("head-ft", preset)) == teacher
     assert differences(recipe("prompt-st", preset), recipe("head-st", preset)) == teacher | student
-    dense = {"student.0.head"} if preset == "paper" else set()
     for module in ("adapter", "prefix", "ptuning"):
         pair = (recipe(f"upet-{reader}-{module}", preset) for reader in ("prompt", "head"))
-        assert differences(*pair) == teacher | student | dense
+        teacher, student = places(dense if module == "adapter" else linear)
+        tuned = {"student.0.lm_head"} if (module, preset) == ("adapter", "paper") else set()
+        assert differences(*pair) == teacher | student | tuned
 
 
 @PRESETS
 def test_list_differs_from_upet_with_adapters_in_both_where_it_says(preset):
     drawn = LAPTOPS_DRAW if preset == "laptop" else {"select.count"}
     pair = (recipe(name, preset) for name in ("list", "upet-prompt-adapter-pel-teacher"))
-    assert differences(*pair) == ALL_ROWS | drawn | {"student", "teacher.lm_head"}
+    tuned = {"teacher.lm_head"} if preset == "laptop" else set()  # in `paper` by UPET's too
+    assert differences(*pair) == ALL_ROWS | drawn | {"student"} | tuned
 
 
 @PRESETS
@@ -98,9 +117,9 @@ def test_ust_differs_from_upet_with_all_parameters_where_it_says(preset):
         "student.0.loss",
         "student.0.contrast",
         "student.0.gold_share",
-        "student.0.head",
         "student.0.head_start",
         "student.0.starts_from",
+        "select.label",
         "select.score",
         "select.weigh",
         "select.how",
@@ -108,6 +127,7 @@ def test_ust_differs_from_upet_with_all_parameters_where_it_says(preset):
     }
     select, (student,) = recipe("ust", preset).select, recipe("ust", preset).student
     assert (select.score, select.how, select.per_class) == (Certain(), "sample", "equal")
+    assert select.label == "deterministic"
     assert select.weigh == LowVariance(0.1)
     assert (student.starts_from, student.gold_share) == ("teacher", 0)
     assert (student.loss, student.contrast) == (CrossEntropy(), None)
@@ -176,7 +196,10 @@ def test_every_method_has_the_same_pool_rounds_and_steps(preset):
 
 
 def test_published_sizes_belong_to_the_baselines_alone():
+    each_tune = ("head", "dropout", "learning_rate", "epochs", "batch_size")
     assert differences(recipe("ust", "published"), recipe("ust", "paper")) == {
+        *(f"{whose}.{entry}" for whose in ("teacher", "student.0") for entry in each_tune),
+        "rounds",
         "passes",
         "pool",
         "select.count",
@@ -189,6 +212,18 @@ def test_published_sizes_belong_to_the_baselines_alone():
     for name in BASES:
         if name not in ("ust", "ust-hard", "list"):
             assert recipe(name, "published") == recipe(name, "paper")
+
+
+def test_published_ust_has_the_sizes_of_its_code():
+    """The defaults of ``train_model`` in microsoft/UST, ust.py."""
+    method = recipe("ust", "published")
+    assert (method.rounds, method.passes, method.pool, method.select.count) == (25, 30, 16384, 4096)
+    assert (method.teacher.epochs, method.teacher.batch_size) == (70, 4)
+    (student,) = method.student
+    assert (student.epochs, student.batch_size) == (25, 32)
+    for tune in (method.teacher, student):
+        assert (tune.head, tune.dropout, tune.learning_rate) == ("linear", 0.3, 3e-5)
+    assert method.select.label == "deterministic"
 
 
 @pytest.mark.parametrize(

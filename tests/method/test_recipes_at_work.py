@@ -179,6 +179,22 @@ def test_the_grid_of_alpha_computes_none_twice():
     assert len(set(map(digest, alphas))) == 22
 
 
+def test_the_grids_of_modules_differ_in_a_rate_or_a_length_alone():
+    rates = methods_of("prefix_rate")
+    faster = {
+        "upet-prompt-prefix": ("prompt-2e-2", "prompt-5e-2"),
+        "upet-head-prefix": ("upet-head-prefix-5e-2",),
+    }
+    for name, variants in faster.items():
+        for variant in variants:
+            assert differences(rates[variant], rates[name]) == {"student.0.learning_rate"}
+        assert digest(rates[variants[-1]]) == digest(replace(recipe(name), rounds=1))
+    lengths = methods_of("ptuning_length")
+    for name in ("upet-head-ptuning", "upet-prompt-ptuning"):
+        assert differences(lengths[f"{name}-4"], lengths[name]) == {"student.0.tuning.length"}
+        assert [lengths[each].student[0].tuning.length for each in (name, f"{name}-4")] == [16, 4]
+
+
 def test_the_trunks_differ_in_the_layers_of_the_student_alone():
     whole, *cut = methods_of("trunk").values()
     (half,) = methods_of("states").values()

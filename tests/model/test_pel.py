@@ -14,19 +14,18 @@ import torch
 from pydantic import TypeAdapter, ValidationError
 from torch import Tensor
 from torch.nn import functional as F
-from transformers import AutoModelForMaskedLM, RobertaConfig
 
 from by_hand import FILMS as TASK
+from large import roberta_large
 from selftrain.data.rows import Example, examples
 from selftrain.errors import ConfigError
 from selftrain.model.architecture import Architecture
-from selftrain.model.backbone import FAMILIES, Backbone
+from selftrain.model.backbone import Backbone
 from selftrain.model.batches import Batch, collate
 from selftrain.model.build import build
 from selftrain.model.build import load as load_model
 from selftrain.model.classifier import Classifier
 from selftrain.model.heads import Output
-from selftrain.model.mlm import pretrained_head
 from selftrain.model.pel import IA3, Adapter, AnyTuning, BitFit, Full, LoRA, Prefix, PTuning, Tuning
 from selftrain.model.prompt import word_ids
 from selftrain.model.surgery import dropout_rates
@@ -191,25 +190,9 @@ def reload_answers_the_same(model: Classifier, folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["model.json", "model.safetensors"]
 
 
-LARGE = RobertaConfig(
-    vocab_size=50265,
-    hidden_size=1024,
-    num_hidden_layers=24,
-    num_attention_heads=16,
-    intermediate_size=4096,
-    max_position_embeddings=514,
-    type_vocab_size=1,
-)
-
-
 @pytest.fixture(scope="module")
 def large(tiny_backbone: Callable[[str], Backbone]) -> Backbone:
-    """RoBERTa-large without memory."""
-    with torch.device("meta"):
-        model = AutoModelForMaskedLM.from_config(LARGE)
-    family = FAMILIES["roberta"]
-    head = pretrained_head(model, family)
-    return replace(tiny_backbone("roberta"), encoder=model.base_model, mlm=head, max_length=512)
+    return roberta_large(tiny_backbone("roberta"))
 
 
 @pytest.mark.parametrize(

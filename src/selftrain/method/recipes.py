@@ -451,7 +451,14 @@ def probe(preset: Preset = "laptop") -> Method:
     teacher = replace(base.teacher, head="linear", head_start="regression")
     if teacher.steps is not None:
         teacher = replace(teacher, min_epochs=4)
-    student = replace(teacher, steps=160, epochs=None, learning_rate=5e-5, gold_share=0.25)
+    student = replace(
+        teacher,
+        steps=160,
+        epochs=None,
+        min_epochs=None,
+        learning_rate=5e-5,
+        gold_share=0.25,
+    )
     return replace(
         base,
         name="probe",

@@ -26,7 +26,7 @@ from selftrain.errors import RunError
 from selftrain.escape import brief
 from selftrain.runs.lessons import read_lesson
 from selftrain.runs.manifest import MANIFEST, Manifest
-from selftrain.runs.record import LESSON, MODEL, Record
+from selftrain.runs.record import LESSON, MODEL, RECORD, Record
 
 if TYPE_CHECKING:
     from selftrain.model.classifier import Classifier
@@ -52,8 +52,6 @@ def load(
     if record.encoder_of is None:
         return load_model(place, backbone)
     base = records(folder)[record.encoder_of]
-    if base.encoder_of is not None or base.failed:
-        raise damaged(place, f"has the encoder of round {base.number}, which trained none")
     return with_saved_head(load_model(verified(folder, base, MODEL), backbone), place)
 
 
@@ -120,7 +118,13 @@ def records(folder: Path) -> list[Record]:
         for place, number in enumerate(numbers):
             if place != number:
                 raise damaged(rounds / str(number), f"is there, but round {place} is not")
-        return [Record.read(rounds / str(number)) for number in numbers]
+        found = [Record.read(rounds / str(number)) for number in numbers]
+    for record in found:
+        base = record if record.encoder_of is None else found[record.encoder_of]
+        if base.encoder_of is not None or (base is not record and base.failed):
+            path = rounds / str(record.number) / RECORD
+            raise damaged(path, f"has the encoder of round {base.number}, which trained none")
+    return found
 
 
 def verified(folder: Path, record: Record, names: Collection[str]) -> Path:

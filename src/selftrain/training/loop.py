@@ -100,23 +100,16 @@ def self_train(
                 numbers |= seconds(started)
                 yield Round(number, teacher.model, lesson, numbers, False, error.message, last=True)
                 return
-            round_ = Round(number, student, lesson, encoder_of=kept_encoder(job, teacher, number))
-            answers = readings.compared(teacher, round_)
-            verdict = (guard or readings.guard)(job.task.labels, answers)
-            changed = fmean(a != b for a, b in zip(answers.before, answers.after, strict=True))
-            last = (
-                verdict.accept
-                and not job.method.is_probe(number)
-                and changed < job.method.converged
+            numbers |= {"fit": [asdict(fitted) for fitted in fits]}
+            round_ = Round(
+                number, student, lesson, numbers, encoder_of=encoder_of(teacher, student)
             )
-            why = f"converged: {changed:.1%} of {len(rows)} labels changed" if last else verdict.why
-            numbers |= {"changed": changed, "fit": [asdict(fitted) for fitted in fits]}
-            numbers |= {**verdict.numbers, **readings.prior(answers.after), **seconds(started)}
-            round_ = replace(round_, numbers=numbers, accepted=verdict.accept, why=why, last=last)
-            if verdict.accept:
+            round_ = judged(job, teacher, round_, readings, guard or readings.guard)
+            round_ = replace(round_, numbers={**round_.numbers, **seconds(started)})
+            if round_.accepted:
                 teacher = replace(round_, model=copied(round_))  # line 13
             yield round_
-            if last:
+            if round_.last:
                 return
 
 
@@ -196,9 +189,24 @@ def train_student(
     return student, fits
 
 
-def kept_encoder(job: Job, teacher: Round, number: int) -> int | None:
-    """The round whose encoder the student of a round has; None where it trained its own."""
-    return teacher.encoder if job.method.is_probe(number) else None
+def encoder_of(teacher: Round, student: Classifier) -> int | None:
+    """The round whose encoder the student has; None where it trained its own."""
+    return teacher.encoder if student.encoder is teacher.model.encoder else None
+
+
+def judged(job: Job, teacher: Round, student: Round, readings: Readings, guard: Guard) -> Round:
+    """The round of a student, accepted or refused, and whether it is the last."""
+    answers = readings.compared(teacher, student)
+    verdict = guard(job.task.labels, answers)
+    changed = fmean(a != b for a, b in zip(answers.before, answers.after, strict=True))
+    converged = not job.method.is_probe(student.number) and changed < job.method.converged
+    last = verdict.accept and converged
+    why = (
+        f"converged: {changed:.1%} of {len(answers.after)} labels changed" if last else verdict.why
+    )
+    numbers = {**student.numbers, "changed": changed, **verdict.numbers}
+    numbers |= readings.prior(answers.after)
+    return replace(student, numbers=numbers, accepted=verdict.accept, why=why, last=last)
 
 
 def copied(round_: Round) -> Classifier:

@@ -58,6 +58,11 @@ class Run:
         return self.gold.logits.shape[1]
 
 
+def base_of(variant: str) -> str:
+    """The task that a cut is cut from; a base task is its own."""
+    return SKEWED[variant][0] if variant in SKEWED else variant
+
+
 def lines_of(path: Path) -> list[dict[str, Any]]:
     """The JSON lines of a file, or of the same file packed by gzip (``.gz`` added to its name)."""
     if not path.exists():
@@ -72,7 +77,7 @@ def file_of(folder: Path, variant: str, seed: int, teacher: str = "2e-05x60") ->
     own = folder / f"{variant}-{seed}-{teacher}.npz"
     if own.exists():
         return own
-    base = SKEWED[variant][0] if variant in SKEWED else variant
+    base = base_of(variant)
     return folder / f"{base}-{seed}-{teacher}.npz"
 
 

@@ -70,7 +70,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def __init__(
         self,
-        method: str = "upet-head-adapter",
+        method: str = "probe",
         *,
         preset: str = "laptop",
         backbone: str | Path | None = None,

@@ -15,7 +15,8 @@ import pytest
 from selftrain.cli import main
 
 WORDS = {"good": "great good fine yes film", "bad": "terrible bad dull no story"}
-QUICK = """\
+NAMED = 'method.name = "upet-head-adapter"\n'
+SIZES = """\
 method.rounds = 1
 method.pool = 24
 method.passes = 2
@@ -26,6 +27,8 @@ method.student.steps = 3
 method.student.batch_size = 4
 method.select.shares = [0.5]
 """
+QUICK = NAMED + SIZES
+"""The paper's method in seconds; a grid names its methods itself."""
 
 
 FIT = "fit labelled.csv -u pool.csv -o run --config quick.toml --backbone {bert}"

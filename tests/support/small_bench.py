@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from by_hand import MACHINE, METHOD, STUDENT
-from command import config, sentences
+from command import NAMED, config, sentences
 from selftrain.experiments.bench import Bench
 from selftrain.experiments.grid import Grid
 from selftrain.method.losses import CrossEntropy
@@ -69,6 +69,10 @@ as = "mine"
 def write_grid(folder: Path, more: str = "") -> Path:
     """A grid file of one quick method."""
     path = folder / "grid.toml"
-    changes = config().replace("method.", "") + "student.head_start = 'random'\n" + more
+    changes = (
+        config().replace(NAMED, "").replace("method.", "")
+        + "student.head_start = 'random'\n"
+        + more
+    )
     path.write_text(GRID + changes, "utf-8")
     return path

@@ -72,6 +72,7 @@ LAPTOP = shrunk(recipe("upet-head-adapter"))
 PROBE = replace(
     shrunk(recipe("probe")),
     rounds=1,
+    guard=None,
     probe=ProbeRounds(rounds=2, select=Selection(count=None, shares=(0.5, 1.0), how="topk")),
 )
 """Two rounds of the teacher's head, a student, and two rounds of its head."""

@@ -117,10 +117,10 @@ def sweep(
             from selftrain.experiments.space import paper_space, read_space
             from selftrain.experiments.sweep import Sweep
             from selftrain.method.changes import backbone_for
-            from selftrain.method.recipes import DEFAULT, recipe
+            from selftrain.method.recipes import THE_PAPERS, recipe
 
             preset = method.preset or "laptop"
-            base = with_rounds(recipe(method.method or DEFAULT, preset), rounds)
+            base = with_rounds(recipe(method.method or THE_PAPERS, preset), rounds)
             study = Sweep(
                 base,
                 read_space(search.space) if search.space else paper_space(base),

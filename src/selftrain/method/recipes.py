@@ -482,7 +482,10 @@ RECIPES = BASES | {
     for variant in recipe.variants()
 }
 """Every recipe by name; UPET's with their ablations and weighings."""
-DEFAULT = "upet-head-adapter"
+DEFAULT = "probe"
+"""What ``fit``, the estimator and the demo use."""
+THE_PAPERS = "upet-head-adapter"
+"""Where the paper's own method is meant: a sweep over its grid."""
 
 
 def recipe(name: str, preset: str = "laptop") -> Method:

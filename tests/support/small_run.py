@@ -70,9 +70,8 @@ def shrunk(method: Method) -> Method:
 LAPTOP = shrunk(recipe("upet-head-adapter"))
 """Heads that start from regression, gold rows in every batch, the largest and smallest scores."""
 PROBE = replace(
-    shrunk(recipe("probe")),
+    LAPTOP,
     rounds=1,
-    guard=None,
     probe=ProbeRounds(rounds=2, select=Selection(count=None, shares=(0.5, 1.0), how="topk")),
 )
 """Two rounds of the teacher's head, a student, and two rounds of its head."""

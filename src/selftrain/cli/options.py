@@ -149,7 +149,7 @@ class MethodOptions:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="See `selftrain methods` (upet-head-adapter).",
+            help="See `selftrain methods` (probe).",
             rich_help_panel=METHOD,
         ),
     ] = None

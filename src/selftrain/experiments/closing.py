@@ -12,7 +12,7 @@ from selftrain.experiments.stats import MISSING, mean_of
 from selftrain.training.baselines import FrozenLogistic, Majority
 from selftrain.training.evaluate import Predictor, evaluate
 from selftrain.training.job import Job
-from selftrain.training.loop import Round
+from selftrain.training.loop import Round, last_accepted
 from selftrain.training.machine import Machine
 
 Scores = Mapping[str, Mapping[int, float | None]]
@@ -69,9 +69,10 @@ class Cell:
 def cells(
     rounds: Sequence[Round], job: Job, test: Sequence[Labelled], machine: Machine
 ) -> Iterator[Cell]:
-    """The scores of majority, frozen regression, teacher, each round, and the final model.
+    """The scores of majority, frozen regression, teacher, each student, and the final model.
 
-    A round whose training broke off has no model and no cell.
+    A round whose training broke off has no model and no cell. Probe rounds are scored only where
+    one is the final model: their heads differ little.
     """
 
     def cell(system: str, model: Predictor) -> Cell:
@@ -79,15 +80,16 @@ def cells(
 
     yield cell(MAJORITY, Majority(job.task, test))
     yield cell(REFERENCES[FROZEN], FrozenLogistic(job.task, job.backbone, job.split.labelled))
-    final = None
+    final = last_accepted(rounds)
+    scored: dict[int, Cell] = {}
     for round_ in rounds:
-        if round_.failed:
+        if round_.failed or (round_.encoder_of is not None and round_ is not final):
             continue
-        scored = cell(f"round {round_.number}" if round_.number else "teacher", round_.model)
-        yield scored
-        final = scored if round_.accepted else final
-    if final is not None:
-        yield Cell(FINAL, job.seed, final.accuracy)
+        name = f"round {round_.number}" if round_.number else "teacher"
+        scored[round_.number] = cell(name, round_.model)
+        if round_.encoder_of is None:
+            yield scored[round_.number]
+    yield Cell(FINAL, job.seed, scored[final.number].accuracy)
 
 
 def by_system(cells: Iterable[Cell]) -> dict[str, dict[int, float]]:

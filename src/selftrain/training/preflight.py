@@ -6,6 +6,7 @@ head, a layer that does not exist, and a teacher without dropout.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from itertools import chain, islice
 
@@ -33,6 +34,7 @@ def preflight(job: Job) -> list[str]:
         *dropout_set(models),
         *texts_cut(models[-1], texts_read(job)),
         *(small_pool(job) if method.total_rounds else ()),
+        *(few_rows(job) if method.guard == "folds" else ()),
     ]
 
 
@@ -70,6 +72,24 @@ def texts_cut(model: Classifier, texts: Iterable[Example]) -> Iterator[str]:
         longest = max(longest, len(row.ids))
     if cut:
         yield f"texts cut to the model's length, {longest} tokens: {cut} of {rows} seen"
+
+
+FEW_LABELS = 8  # of a class
+FEW_TEXTS = 200  # of a pool
+
+
+def few_rows(job: Job) -> Iterator[str]:
+    """Warnings where there are too few labels to hold some out, or too few texts to learn from."""
+    counts = Counter(row.label for row in job.split.labelled)
+    label, fewest = min(counts.items(), key=lambda item: item[1])
+    if fewest < FEW_LABELS:
+        yield (
+            f"few labels: `{label}` has {fewest}; with fewer than {FEW_LABELS} of a class results "
+            "vary a lot, and the guard has little to go by"
+        )
+    texts = len(pool_of_round(job, 1))
+    if texts < FEW_TEXTS:
+        yield f"small pool: {texts} texts; below {FEW_TEXTS} there is little to learn from"
 
 
 def small_pool(job: Job) -> Iterator[str]:

@@ -6,6 +6,7 @@ started from the solution of cross entropy.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -63,7 +64,9 @@ def logistic(
     scale = mean_length(vectors)
     model = LogisticRegression(C=strength, max_iter=ITERATIONS)
     row_weights = None if weights is None else weights.numpy()
-    model.fit((vectors / scale).numpy(), labels.numpy(), row_weights)
+    with warnings.catch_warnings():  # of many classes, with a few labels each
+        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+        model.fit((vectors / scale).numpy(), labels.numpy(), row_weights)
     weight = torch.from_numpy(model.coef_) / scale
     bias = torch.from_numpy(model.intercept_)
     if len(model.classes_) == 2:  # one row of weights; two rows of half of it answer alike

@@ -100,13 +100,21 @@ def test_a_table_over_the_students_changes_each_of_them() -> None:
 
 
 def test_the_same_kind_keeps_its_entries_and_another_starts_from_its_own_defaults() -> None:
-    paper = method_of({"student": {"tuning": {"layers": 2}}}, "paper").student[0]
+    paper = method_of(
+        {"name": "upet-head-adapter", "student": {"tuning": {"layers": 2}}}, "paper"
+    ).student[0]
     assert paper.tuning == Adapter(width=128, layers=2)
-    lora = method_of({"student": {"tuning": {"kind": "lora"}}}, "paper").student[0]
+    lora = method_of(
+        {"name": "upet-head-adapter", "student": {"tuning": {"kind": "lora"}}}, "paper"
+    ).student[0]
     assert lora.tuning == LoRA()
-    plain = method_of({"student": {"loss": {"kind": "cross-entropy"}}}).student[0]
+    plain = method_of(
+        {"name": "upet-head-adapter", "student": {"loss": {"kind": "cross-entropy"}}}
+    ).student[0]
     assert plain.loss == CrossEntropy()
-    assert method_of({"student": {"loss": {"tau": 4}}}).student[0].loss == PHCE(tau=4)
+    assert method_of({"name": "upet-head-adapter", "student": {"loss": {"tau": 4}}}).student[
+        0
+    ].loss == PHCE(tau=4)
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ Plain = Mapping[str, Any]
 
 
 def method_of(changes: Plain, preset: str = "laptop") -> Method:
-    """The recipe that ``name`` names (UPET with a head and an adapter), with what differs from it.
+    """The recipe that ``name`` names (the default without one), with what differs from it.
 
-    >>> method_of({"rounds": 1, "student": {"loss": {"tau": 4}}}).student[0].loss
+    >>> method_of({"name": "upet-head-adapter", "student": {"loss": {"tau": 4}}}).student[0].loss
     PHCE(tau=4.0, kind='phce')
     """
     from selftrain.method.recipes import DEFAULT, recipe

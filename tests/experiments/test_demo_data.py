@@ -91,6 +91,22 @@ def test_movies_are_rated_at_least_one_away_from_zero(archive):
     }
 
 
+def test_the_skewed_cut_keeps_a_part_of_each_source(monkeypatch):
+    """A hundred rows of each: about 100, 42, 17 and 8 stay, the same each time."""
+    rows = [
+        Labelled(Example(f"{source} {n}", f"{source} {n}"), source)
+        for source in demo.SKEW
+        for n in range(100)
+    ]
+    monkeypatch.setattr(demo, "sources", lambda *_, **__: rows)
+    one, other = demo.skewed(Path("unread")), demo.skewed(Path("unread"))
+    assert one == other
+    counts = Counter(row.label for row in one)
+    for source, share in demo.SKEW.items():
+        assert counts[source] == pytest.approx(100 * share, abs=13)
+    assert counts["movie"] == 100
+
+
 def test_sources_are_balanced_and_hold_no_text_of_two_sources(archive):
     path, sha256 = archive
     rows = demo.sources(path, sha256=sha256, per_source=2)
@@ -287,5 +303,7 @@ def test_each_cut_has_a_task_with_its_labels(archive, monkeypatch):
 
 
 def test_an_unknown_cut_is_told():
-    with pytest.raises(DataError, match="there is no demo `books`; expected movies or sources"):
+    with pytest.raises(
+        DataError, match="there is no demo `books`; expected movies or sources or skewed"
+    ):
         demo.rows_of("books")

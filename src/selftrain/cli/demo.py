@@ -32,7 +32,7 @@ def demo(
     cut: Annotated[
         str,
         typer.Option(
-            help="movies (positive or negative?), sources (written where?) or skewed (rare sources)."
+            help="movies (good or bad?), sources (written where?) or skewed (rare sources)."
         ),
     ] = "movies",
     data: Annotated[

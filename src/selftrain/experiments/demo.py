@@ -1,9 +1,9 @@
 """The demo data: downloaded once through pip, checked by its hash, split the same way every time.
 
 The source distribution of vaderSentiment 3.3.2 (MIT) carries sentences with a mean human rating
-from -4 to 4, by Hutto and Gilbert (ICWSM 2014). Three cuts are made of them: ``movies`` (positive or
-negative?), ``sources`` (a movie review, a product review, news or a tweet?) and ``skewed`` (the same
-question where some sources are rare). The movie
+from -4 to 4, by Hutto and Gilbert (ICWSM 2014). Three cuts are made of them: ``movies`` (positive
+or negative?), ``sources`` (a movie review, a product review, news or a tweet?) and ``skewed`` (the
+same question where some sources are rare). The movie
 sentences are largely those of SST-2: the two are never independent. Sentences of one editorial or
 one product review can stand on both sides of the ``sources`` cut. The add-on ``minilm-mlm`` was
 trained on its product, news and tweet sentences as plain text, test rows included: on ``sources``

@@ -53,11 +53,13 @@ def main() -> None:
     parser.add_argument("--seed", nargs="+", type=int, default=[12, 21, 42])
     parser.add_argument("--labels", type=int, default=features.SHOTS)
     parser.add_argument("--pool", type=int, default=features.POOL)
+    parser.add_argument("--draw", help="rows of the pool that the rounds read, or all")
     parser.add_argument("--foreign", action="store_true", help="a fifth of the pool")
     parser.add_argument("--flipped", type=int, default=0, help="labels that are wrong")
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
+    features.POOL = options.pool
     done = (
         {key_of(line) for line in variants.lines_of(options.out)} if options.out.exists() else set()
     )
@@ -65,6 +67,8 @@ def main() -> None:
     method = recipe(options.method)
     if options.frozen:
         method = replace(method, name="frozen-probe", teacher=Tune(tuning=Probe()), rounds=0)
+    if options.draw:
+        method = replace(method, pool="all" if options.draw == "all" else int(options.draw))
     for seed in options.seed:
         teachers: dict[str, Round] = {}
         for variant in sorted(options.variant, key=variants.base_of):
@@ -74,6 +78,7 @@ def main() -> None:
                 "seed": seed,
                 "labels": options.labels,
                 "pool": options.pool,
+                "draw": method.pool,
                 "foreign": options.foreign,
                 "flipped": options.flipped,
             }
@@ -92,7 +97,7 @@ def main() -> None:
 
 def key_of(line: dict[str, object]) -> tuple[object, ...]:
     names = ("method", "variant", "seed", "labels", "pool", "foreign", "flipped")
-    return tuple(line[name] for name in names)
+    return (*(line[name] for name in names), line.get("draw", 2048))
 
 
 def rows_of(
@@ -108,7 +113,7 @@ def rows_of(
     if variant in variants.SKEWED:
         shares = variants.SKEWED[variant][1]
         pool, test = (askew(rows, task, shares) for rows in (pool, test))
-    texts = [row.example for row in pool][: options.pool]
+    texts = [row.example for row in pool]
     if options.foreign:
         texts += foreign_texts(data, base, len(texts) // 4)
     return task, Split(tuple(flipped(gold, task, options.flipped, seed)), tuple(texts)), test[:TEST]

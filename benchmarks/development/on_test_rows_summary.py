@@ -37,13 +37,14 @@ def main() -> None:
     harmful(plain)
     for line in lines:
         if not usual(line):
-            condition = {k: line[k] for k in ("labels", "pool", "foreign", "flipped")}
+            condition = {k: line.get(k) for k in ("labels", "pool", "draw", "foreign", "flipped")}
             scores = line["accuracy"][0], line["accuracy"][line["final"]]
             print(line["variant"], line["seed"], condition, *(f"{100 * s:.1f}" for s in scores))
 
 
 def usual(line: Line) -> bool:
-    return (line["labels"], line["pool"], line["foreign"], line["flipped"]) == (16, 3000, False, 0)
+    condition = (line["labels"], line["pool"], line["foreign"], line["flipped"])
+    return condition == (16, 3000, False, 0) and line.get("draw", 2048) == 2048
 
 
 def row(variant: str, lines: list[Line]) -> dict[str, float]:

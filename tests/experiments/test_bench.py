@@ -14,7 +14,7 @@ from selftrain.data.task import find
 from selftrain.disk import slug
 from selftrain.errors import ConfigError, RunError, TrainingError
 from selftrain.experiments import bench, results, tasksets
-from selftrain.experiments.grid import Grid, Group
+from selftrain.experiments.grid import Grid, Group, grid_of
 from selftrain.experiments.tables import KINDS, Choice
 from selftrain.method.recipes import recipe
 from selftrain.model.pel import BitFit
@@ -287,6 +287,12 @@ def test_what_cannot_be_is_left_out():
     ]
     assert "frozen-lr-apart" in grid.names(Group("rte", "minilm", 16, 12))
     assert "prompt-ft" in grid.names(Group("sst2", "minilm-mlm", 16, 12))
+
+
+def test_all_labels_leave_no_pool_for_probe_rounds_either():
+    grid = grid_of({"shots": ["full"], "methods": ["probe", "head-ft"]}, "test")
+    for group in grid.groups():
+        assert [name for name in grid.names(group) if name in grid.methods] == ["head-ft"]
 
 
 def test_all_labels_leave_no_pool_to_train_on(small_bench):

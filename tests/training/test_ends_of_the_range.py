@@ -59,7 +59,7 @@ def test_fifty_two_classes_run_with_every_predicted_class_picked(tiny_backbone):
     assert len(rounds) == 5
     for round_ in rounds:
         assert round_.numbers["classes picked"].keys() == round_.numbers["classes"].keys()
-        assert "never answers" not in round_.why or "before)" in round_.why
+        assert "collapse" not in round_.why, "the slice has too few rows of a class to miss it"
     assert last_accepted([teacher, *rounds]).model.labels == run.task.labels
 
 

@@ -58,7 +58,7 @@ FIRST = ["bad"] * 500 + ["good"] * 500
 
 def folds(belief_in_bad: list[float]) -> Folds:
     belief = torch.tensor([[p, 1 - p, 0.0] for p in belief_in_bad], dtype=torch.float64)
-    return Folds(belief, torch.tensor([0.5, 0.5, 0.0], dtype=torch.float64), 1.0, 0.9)
+    return Folds(belief, torch.tensor([0.5, 0.5, 0.0], dtype=torch.float64))
 
 
 def judged(after, belief_in_bad):

@@ -208,6 +208,59 @@ def test_after_a_refused_round_the_head_before_it_is_the_teacher_again(bert):
     assert all(answers.first == judged[0].before for answers in judged)
 
 
+def test_after_a_refused_student_probe_rounds_go_on_from_the_head_before_it_also_resumed(bert):
+    def student_refused(labels, answers):
+        judged.append(answers)
+        return replace(accept(labels, answers), accept=len(judged) + finished != 3, why="no")
+
+    judged, finished = [], 0
+    whole = run(bert, WITH_STUDENT, guard=student_refused)
+    assert [round_.accepted for round_ in whole] == [True, True, True, False, True, True]
+    assert [round_.encoder_of for round_ in whole] == [None, 0, 0, None, 0, 0]
+    judged, finished = [], 3
+    rest = run(bert, WITH_STUDENT, done=whole[:4], guard=student_refused)
+    assert [same(a.model, b.model) for a, b in zip(rest, whole[4:], strict=True)] == [True, True]
+
+
+def test_a_head_left_on_another_device_than_its_encoder_is_asked_where_it_is(bert):
+    """After a resume the encoder moves to the device, the heads of later rounds do not."""
+    model = build(TASK, bert, TEACHER.architecture, seed=1)
+    vectors = Vectors(model, POOL, GOLD, MACHINE)
+    second = with_copied_head(model)
+    second.encoder.to("meta")
+    assert second.device.type == "meta"
+    assert logits_of(second, vectors.pool).shape == (len(POOL), 2)
+
+
+def test_tapt_reads_the_same_rows_with_and_without_probe_rounds(bert):
+    """A grid trains the teacher alone and shares it."""
+    from selftrain.training.draw import pool_of_round
+
+    with_probe = Job(TASK, SPLIT, HEAD_ALONE, bert, SEED)
+    alone = Job(TASK, SPLIT, replace(HEAD_ALONE, probe=None), bert, SEED)
+    assert pool_of_round(with_probe, 0) == pool_of_round(alone, 0)
+
+
+def test_pairs_and_prompts_have_a_folds_guard_too(bert):
+    prompt = replace(METHOD, guard="folds", rounds=1)
+    prompt = replace(
+        prompt,
+        teacher=replace(TEACHER, reader="prompt"),
+        student=(replace(METHOD.student[0], reader="prompt"),),
+    )
+    pairs = Split(
+        tuple(replace(row, example=replace(row.example, pair="it was fine")) for row in GOLD),
+        [replace(row, pair="it was bad") for row in POOL],
+    )
+    task = replace(TASK, pair=True, template="{a} ? {mask} , {b}")
+    for job in (
+        Job(TASK, SPLIT, prompt, bert, SEED),
+        Job(task, pairs, replace(HEAD_ALONE, guard="folds"), bert, SEED),
+    ):
+        rounds = list(self_train(job, machine=MACHINE))
+        assert "belief gain" in rounds[1].numbers
+
+
 def test_a_probe_round_that_changes_nothing_does_not_end_the_run(bert):
     method = replace(HEAD_ALONE, converged=0.9)
     rounds = run(bert, method)
@@ -259,6 +312,10 @@ def test_a_method_with_probe_rounds_survives_toml():
     [
         ({"teacher": replace(TEACHER, head="dense")}, "a linear head"),
         ({"teacher": replace(TEACHER, reader="prompt")}, "a linear head"),
+        (
+            {"student": (replace(FULL_STUDENT, head="dense"), FULL_STUDENT), "rounds": 1},
+            "a linear head",
+        ),
         ({"student": (Tune(tuning=Probe()),), "rounds": 1}, "the entry `probe`"),
     ],
 )

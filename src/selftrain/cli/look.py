@@ -36,7 +36,7 @@ def methods(
             each.teacher.reader,
             each.teacher.tuning.kind,
             ", ".join(tune.tuning.kind for tune in each.student) or "–",
-            *map(str, (each.rounds, each.pool, each.passes)),
+            *map(str, (each.total_rounds, each.pool, each.passes)),
         )
         for each in every
     ]

@@ -149,7 +149,7 @@ class MethodOptions:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="See `selftrain methods` (probe).",
+            help="See `selftrain methods` (probe; of a sweep upet-head-adapter).",
             rich_help_panel=METHOD,
         ),
     ] = None
@@ -179,7 +179,9 @@ class TrainingOptions(MethodOptions):
     rounds: Annotated[
         int | None,
         typer.Option(
-            metavar="R", help="Rounds of self-training (3; paper: 5).", rich_help_panel=METHOD
+            metavar="R",
+            help="Rounds with a student of their own (probe: 0; others 3; paper: 5).",
+            rich_help_panel=METHOD,
         ),
     ] = None
     seed: Annotated[

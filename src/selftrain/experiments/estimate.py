@@ -17,7 +17,7 @@ from selftrain.model.backbone import Backbone
 from selftrain.model.pel import Full, Layers, Probe, layers_of, placeholders
 from selftrain.model.pel.layers import depth, dropout_depth
 from selftrain.training.baselines import FrozenLogistic
-from selftrain.training.draw import GUARDED_SLICE_ROWS
+from selftrain.training.draw import GUARDED_SLICE_ROWS, MAX_VECTORS
 
 FULL, MODULE, DROPOUT = 3.0, 2.3, 1.2
 """What one row costs, in rows read: trained with all parameters, trained with a module alone, and
@@ -118,9 +118,10 @@ def rows_read(
 def probe_cost(method: Method, counts: Counts, drawn: int) -> float:
     """The cost of the rounds of a method with probe rounds, in rows read.
 
-    Each encoder reads the pool and the scored rows once; so does the guard, of its slice.
+    Each encoder reads the draw once, the guard its slice; every round is scored.
     """
-    guarded = 0 if method.guard is None else min(GUARDED_SLICE_ROWS, drawn)
+    drawn = min(drawn, MAX_VECTORS)
+    guarded = min(GUARDED_SLICE_ROWS, drawn) if method.guard == "folds" else 0
     students = sum(training(tune, drawn, counts.classes) for tune in method.student)
     rounds_scored = counts.scored * method.total_rounds
     return guarded + drawn * (1 + method.rounds) + students * method.rounds + rounds_scored

@@ -73,7 +73,7 @@ class Grid:
         methods = [
             name
             for name, method in self.methods.items()
-            if not (group.shots == "full" and (method.rounds or method.tapt))
+            if not (group.shots == "full" and (method.total_rounds or method.tapt))
             and can_use(method, group.backbone)
         ]
         return [*references, *methods]

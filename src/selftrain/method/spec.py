@@ -112,7 +112,8 @@ class Tune:
         require(one, "steps and epochs", (self.steps, self.epochs), "exactly one of them")
         length = self.epochs if self.steps is None else self.steps
         require((length or 0) >= 1, "steps or epochs", length, "1 or more")
-        require((self.min_epochs or 1) >= 1, "min_epochs", self.min_epochs, "1 or more")
+        if self.min_epochs is not None:
+            require(self.min_epochs >= 1, "min_epochs", self.min_epochs, "1 or more")
         require(self.batch_size >= 1, "batch_size", self.batch_size, "1 or more")
         require(0 <= self.gold_share <= 1, "gold_share", self.gold_share, "a share from 0 to 1")
         require(self.learning_rate > 0, "learning_rate", self.learning_rate, "a number above 0")
@@ -143,6 +144,9 @@ class Tune:
         return Architecture(self.tuning, self.reader, self.head, self.lm_head, self.dropout)
 
 
+PROBE_SHARES = (0.2, 0.4, 0.6, 0.8, 1.0)
+
+
 @dataclass(frozen=True, slots=True)
 class ProbeRounds:
     """Rounds of the head alone, on vectors of the pool that the encoder computes once.
@@ -154,7 +158,7 @@ class ProbeRounds:
     rounds: int = 5
     """How many there are after the teacher, and again after each student of ``rounds``."""
     select: Selection = Selection(
-        score=Reliable(alpha=0.4), count=None, shares=(0.2, 0.4, 0.6, 0.8, 1.0), how="topk"
+        score=Reliable(alpha=0.4), count=None, shares=PROBE_SHARES, how="topk"
     )
     """Which rows the head learns from; the shares start again after each student."""
     loss: AnyLoss = CrossEntropy()
@@ -181,14 +185,15 @@ class Method:
     teacher: Tune
     """How the teacher of round 0 is trained, on the gold labels."""
     student: tuple[Tune, ...]
-    """How the student of a round is trained: one stage, or several one after the other."""
+    """How the student of a round is trained: one stage, or several one after the other. It decides
+    nothing where ``rounds`` is 0, and neither does ``select``."""
     rounds: int = 3
     """Rounds with a student of their own; 0 trains the teacher alone, and its probe rounds."""
     probe: ProbeRounds | None = None
     """Rounds of the head alone, after the teacher and after each student. Left out, there are
     none. With them all rounds read one draw of the pool."""
     pool: int | Literal["all"] = 1024
-    """D_u': rows drawn from the pool in each round."""
+    """D_u': rows drawn from the pool in each round; with probe rounds at most 65,536."""
     passes: int = 10
     """T: dropout passes of the annotating teacher."""
     dropout_layers: Layers = None
@@ -198,13 +203,13 @@ class Method:
     """Which rows of the pool become easy and hard."""
     tapt: TAPT | None = None
     """Pretraining of the teacher's encoder on the pool. Left out, there is none."""
-    guard: Literal["folds"] | None = None
+    guard: Literal["folds", "classes"] | None = None
     """``folds`` refuses a round that regressions on the pretrained vectors, each without a part of
-    the gold labels, believe less than round 0, or that answers other class shares. Left out, only
-    a round that loses a class is refused."""
+    the gold labels, believe less than round 0, or that answers other class shares. ``classes``, or
+    left out, refuses only a round that loses a class."""
     converged: float = 0.01
-    """Stop when a round changes less than this share of the answers on 256 fixed rows of the pool;
-    0 never stops. Probe rounds never stop by it."""
+    """Stop when a round changes less than this share of the answers on a fixed slice of the pool
+    (256 rows, 2,048 with folds); 0 never stops. With probe rounds no round stops a run."""
 
     def __post_init__(self) -> None:
         require(self.rounds >= 0, "rounds", self.rounds, "0 or more")
@@ -224,7 +229,7 @@ class Method:
             )
             require(fine, "starts_from", "teacher", expected)
         if self.probe is not None:
-            for tune in (self.teacher, *self.student[-1:]):
+            for tune in (self.teacher, *self.student[:1]):
                 linear = (tune.reader, tune.head) == ("head", "linear")
                 expected = "a linear head in teacher and student"
                 require(linear, "probe rounds", (tune.reader, tune.head), expected)
@@ -241,8 +246,7 @@ class Method:
     @property
     def total_rounds(self) -> int:
         """All rounds after round 0: those with a student of their own, and the probe rounds."""
-        probes = self.probe.rounds if self.probe else 0
-        return self.rounds * (1 + probes) + probes
+        return total_rounds(self.rounds, self.probe.rounds if self.probe else 0)
 
     def is_probe(self, number: int) -> bool:
         """Whether the round of this number, from 1, trains the head alone."""
@@ -263,6 +267,15 @@ class Method:
     def prompts(self) -> bool:
         """Whether a template and label words are needed."""
         return any(tune.reader == "prompt" for tune in (self.teacher, *self.student))
+
+
+def total_rounds(rounds: int, probes: int) -> int:
+    """All rounds, where so many probe rounds follow the teacher and each of ``rounds`` students.
+
+    >>> total_rounds(1, 5), total_rounds(3, 0)
+    (11, 3)
+    """
+    return rounds * (1 + probes) + probes
 
 
 def to_plain(method: Method, *, whole: bool = False) -> dict[str, Any]:
@@ -316,7 +329,8 @@ def from_plain(plain: dict[str, Any]) -> Method:
     for place in _unknown(plain, to_plain(method, whole=True)):
         if place.endswith("tuning.layers"):
             raise ConfigError(
-                f"method: `{place}` is given, but full and ptuning change what every layer reads",
+                f"method: `{place}` is given, but full and ptuning change what every layer reads, "
+                "and probe changes no layer",
                 "leave it out, or use adapter, prefix, lora, bitfit or ia3",
             )
         if place == "probe.contrast":
@@ -350,7 +364,8 @@ def _explicit(plain: dict[str, Any]) -> dict[str, Any]:
         student = tuple(unset(tune, "steps", by="epochs") for tune in student)
     probe = plain.get("probe")
     if isinstance(probe, dict) and "select" in probe:
-        probe = {**probe, "select": unset(probe["select"], "count", by="shares")}
+        default = {"count": None, "shares": PROBE_SHARES, "how": "topk"}
+        probe = {**probe, "select": {**default, **unset(probe["select"], "shares", by="count")}}
     return {
         **plain,
         "teacher": unset(plain.get("teacher", {}), "steps", by="epochs"),

@@ -111,9 +111,9 @@ class Manifest:
     @property
     def total_rounds(self) -> int:
         """How many rounds the method asks for, after round 0."""
-        rounds: int = self.method["rounds"]
-        probes: int = self.method.get("probe", {}).get("rounds", 0)
-        return rounds * (1 + probes) + probes
+        from selftrain.method.spec import total_rounds
+
+        return total_rounds(self.method["rounds"], self.method.get("probe", {}).get("rounds", 0))
 
     def configuration(self) -> dict[str, Any]:
         """What must be the same for a run to resume, except the number of rounds.

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from selftrain.data.pool import Pool
 from selftrain.data.rows import Example
+from selftrain.method.spec import Method
 from selftrain.seeds import child, uniform
 from selftrain.training.job import Job
 
@@ -28,11 +29,17 @@ def pool_of_round(job: Job, number: int) -> list[Example] | Pool:
     """
     pool = job.split.unlabelled
     size = None if job.method.pool == "all" else job.method.pool
-    if job.method.probe is not None:
+    if job.method.probe is not None and number:
         return draw(pool, min(size or MAX_VECTORS, MAX_VECTORS), seed=child(job.seed, "pool"))
     if size is None and isinstance(pool, Pool) and not pool.in_memory:
         return pool
     return draw(pool, size, seed=child(job.seed, "pool", number))
+
+
+def different_draws(method: Method) -> range:
+    """Numbers of rounds that between them draw all rows that a run reads."""
+    rounds = method.total_rounds
+    return range(1, 1 + (rounds if method.probe is None else min(rounds, 1)))
 
 
 def slice_rows(job: Job) -> list[Example]:
@@ -40,7 +47,7 @@ def slice_rows(job: Job) -> list[Example]:
 
     With probe rounds they are among the rows of the rounds: smaller draws are parts of larger ones.
     """
-    size = SLICE_ROWS if job.method.guard is None else GUARDED_SLICE_ROWS
+    size = GUARDED_SLICE_ROWS if job.method.guard == "folds" else SLICE_ROWS
     if job.method.probe is not None:
         pool = pool_of_round(job, 1)
         assert isinstance(pool, list)

@@ -26,19 +26,12 @@ class Folds:
     """What regressions on folds of the gold labels believe of some pool rows."""
 
     belief: Tensor
-    """Mean calibrated probability over the folds, [N, C]."""
+    """Mean calibrated probability over the folds, as if each class had as many labels, [N, C]."""
     prior: Tensor
     """The shares of the classes in the pool, by EM on the belief, [C]."""
-    temperature: float
-    """By which the logits of the folds are divided."""
-    out_of_fold: float
-    """The share of gold rows that the fold without them answers right."""
 
     def tilted(self, answers: Tensor) -> float:
-        """The mean belief in answers [N], multiplied by the pool's prior and normalised.
-
-        The labels are as many of each class; the pool is not.
-        """
+        """The mean belief in answers [N], multiplied by the pool's prior and normalised."""
         tilted = self.belief * self.prior
         tilted = tilted / tilted.sum(1, keepdim=True)
         return float(tilted.gather(1, answers[:, None]).mean())
@@ -65,8 +58,10 @@ def folds_of(
         of_pool.append(model(pool))
     temperature = fitted_temperature(out_of_fold, labels)
     belief = torch.stack([(logits / temperature).softmax(1) for logits in of_pool]).mean(0)
-    right = (out_of_fold.argmax(1) == labels).double().mean()
-    return Folds(belief, pool_prior(belief), temperature, float(right))
+    # What the folds learnt of the classes' shares is the labels', not the pool's: take it out.
+    belief = belief * len(labels) / labels.bincount(minlength=classes)
+    belief = belief / belief.sum(1, keepdim=True)
+    return Folds(belief, pool_prior(belief))
 
 
 def fitted_temperature(logits: Tensor, labels: Tensor) -> float:
@@ -82,7 +77,7 @@ def fitted_temperature(logits: Tensor, labels: Tensor) -> float:
 def pool_prior(belief: Tensor, rows: float = SHRINK) -> Tensor:
     """The class shares of the pool from calibrated beliefs [N, C]: EM (Saerens et al., 2002).
 
-    The beliefs come from as many labels of each class. The estimate starts at equal shares and is
+    The beliefs are those of labels of equal number. The estimate starts at equal shares and is
     shrunk to them by so many ``rows``.
     """
     classes = belief.shape[1]

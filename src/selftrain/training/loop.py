@@ -91,7 +91,7 @@ def self_train(
         teacher, readings = last_accepted(done), Readings(job, rows, done, machine)
         for number in range(len(done), job.method.total_rounds + 1):  # line 3
             started = time.perf_counter()
-            lesson = lesson_of(job, teacher, number, readings.annotate(teacher, annotate), machine)
+            lesson = lesson_of(job, teacher, number, annotate, readings)
             numbers = lesson_numbers(lesson) | seconds(started, " annotating")  # 4, 5, 7-9
             warn_of_classes(job, number, numbers)
             try:
@@ -108,6 +108,7 @@ def self_train(
             round_ = replace(round_, numbers={**round_.numbers, **seconds(started)})
             if round_.accepted:
                 teacher = replace(round_, model=copied(round_))  # line 13
+                readings.forget_others(teacher)
             yield round_
             if round_.last:
                 return
@@ -143,11 +144,11 @@ def train_teacher(job: Job, machine: Machine) -> Round:
 
 
 def lesson_of(
-    job: Job, teacher: Round, number: int, annotate: Annotate, machine: Machine
+    job: Job, teacher: Round, number: int, annotate: Annotate, readings: Readings
 ) -> Lesson:
     """The lesson from the teacher's votes on a draw of the pool (lines 4, 5 and 7-9)."""
-    pool = pool_of_round(job, number)  # line 4
-    votes = annotate(
+    pool, machine = readings.drawn(number), readings.machine  # line 4
+    votes = readings.annotate(teacher, annotate)(
         with_dropout_in(teacher.model, job.method.dropout_layers),
         pool,
         job.method.passes,
@@ -199,7 +200,7 @@ def judged(job: Job, teacher: Round, student: Round, readings: Readings, guard: 
     answers = readings.compared(teacher, student)
     verdict = guard(job.task.labels, answers)
     changed = fmean(a != b for a, b in zip(answers.before, answers.after, strict=True))
-    converged = not job.method.is_probe(student.number) and changed < job.method.converged
+    converged = job.method.probe is None and changed < job.method.converged
     last = verdict.accept and converged
     why = (
         f"converged: {changed:.1%} of {len(answers.after)} labels changed" if last else verdict.why

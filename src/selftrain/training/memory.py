@@ -18,7 +18,7 @@ from selftrain.model.batches import Row
 from selftrain.model.classifier import Classifier
 from selftrain.model.fast.trunk import Memory
 from selftrain.model.pel import layers_of
-from selftrain.training.draw import pool_of_round
+from selftrain.training.draw import different_draws, pool_of_round
 from selftrain.training.job import Job, new_model
 from selftrain.training.machine import Machine
 
@@ -42,7 +42,8 @@ def frozen_layers_remembered(
 
 def plan(job: Job, slice_rows: Sequence[Example], machine: Machine) -> list[Memory]:
     """Reserve space for the states of every row that the models of a run read."""
-    students = [tune for tune in job.method.student[:1] if tune.starts_from != "teacher"]
+    trained = job.method.student[:1] if job.method.rounds else ()
+    students = [tune for tune in trained if tune.starts_from != "teacher"]
     readers: dict[Memory, list[tuple[Classifier, Tune]]] = {}
     for tune in (job.method.teacher, *students):
         if layers_of(tune.tuning) is None:
@@ -68,7 +69,7 @@ def rows_of(job: Job, slice_rows: Sequence[Example]) -> Iterator[Example]:
     """Every example that the models of a run read."""
     yield from (row.example for row in job.split.labelled)
     yield from slice_rows
-    for number in range(1, job.method.total_rounds + 1):
+    for number in different_draws(job.method):
         yield from pool_of_round(job, number)
 
 

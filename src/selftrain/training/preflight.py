@@ -14,7 +14,7 @@ from selftrain.data.rows import Example
 from selftrain.errors import ModelError
 from selftrain.model.classifier import Classifier
 from selftrain.model.surgery import dropout_rates
-from selftrain.training.draw import pool_of_round
+from selftrain.training.draw import MAX_VECTORS, different_draws, pool_of_round
 from selftrain.training.job import Job, new_model
 from selftrain.training.memory import encoded
 
@@ -24,7 +24,8 @@ FIRST_TEXTS = 1_000  # checked of a pool that is too long for memory
 def preflight(job: Job) -> list[str]:
     """Raise for what would stop the run later; return warnings as sentences."""
     method = job.method
-    models = [new_model(job, tune, seed=0) for tune in (method.teacher, *method.student)]
+    students = method.student if method.rounds else ()
+    models = [new_model(job, tune, seed=0) for tune in (method.teacher, *students)]
     # Line 13: the student of a round annotates for the next.
     annotators = models if method.total_rounds > 1 else models[:1]
     if method.total_rounds and method.passes > 1:
@@ -57,7 +58,7 @@ def dropout_set(models: Sequence[Classifier]) -> Iterator[str]:
 
 def texts_read(job: Job) -> Iterator[Example]:
     """The texts a run will read, each once; of a pool too long for memory only the first."""
-    rounds = (pool_of_round(job, number) for number in range(1, job.method.total_rounds + 1))
+    rounds = (pool_of_round(job, number) for number in different_draws(job.method))
     pools = (pool if isinstance(pool, list) else islice(pool, FIRST_TEXTS) for pool in rounds)
     labelled = (row.example for row in (*job.split.labelled, *job.split.dev))
     distinct = {example.uid: example for example in chain(labelled, *pools)}
@@ -87,18 +88,25 @@ def few_rows(job: Job) -> Iterator[str]:
             f"few labels: `{label}` has {fewest}; with fewer than {FEW_LABELS} of a class results "
             "vary a lot, and the guard has little to go by"
         )
-    texts = len(pool_of_round(job, 1))
+    texts = size_of(job.split.unlabelled)
     if texts < FEW_TEXTS:
         yield f"small pool: {texts} texts; below {FEW_TEXTS} there is little to learn from"
 
 
+def size_of(pool: Iterable[Example]) -> int:
+    """The number of texts of a pool; one of unknown length is read through."""
+    return len(pool) if isinstance(pool, Sized) else sum(1 for _ in pool)
+
+
 def small_pool(job: Job) -> Iterator[str]:
     """A warning where the pool has fewer texts than a round asks for."""
-    pool, method = job.split.unlabelled, job.method
-    size = len(pool) if isinstance(pool, Sized) else sum(1 for _ in pool)
+    method, size = job.method, size_of(job.split.unlabelled)
     drawn = size if method.pool == "all" else min(method.pool, size)
     if method.pool != "all" and size < method.pool:
         yield f"pool smaller than asked: {size} texts, a round draws {method.pool}; all are taken"
-    wanted, picked = method.select.count, method.select.size(drawn, 1)
+    if method.probe is not None and drawn > MAX_VECTORS:
+        yield f"probe rounds read {MAX_VECTORS:,} texts of the pool at most; it has {size:,}"
+    select = method.selection(1)
+    wanted, picked = select.count, select.size(drawn, 1)
     if wanted is not None and picked < wanted:
         yield f"pool smaller than asked: N_r is {wanted}, half of the pool is {picked}"

@@ -87,7 +87,8 @@ def logits_of(model: Classifier, vectors: Tensor, *, dropout: bool = False) -> T
     """What the head answers to pooled vectors: [N, D] to [N, C]."""
     assert model.head is not None
     model.head.train(dropout)
-    logits: Tensor = model.head(vectors.to(model.device)).cpu()
+    # Not model.device: a head may be on the CPU while the encoder it shares is not.
+    logits: Tensor = model.head(vectors.to(model.head.out.weight.device)).cpu()
     model.head.eval()
     return logits
 

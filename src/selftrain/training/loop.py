@@ -91,8 +91,8 @@ def self_train(
         teacher, readings = last_accepted(done), Readings(job, rows, done, machine)
         for number in range(len(done), job.method.total_rounds + 1):  # line 3
             started = time.perf_counter()
-            lesson = lesson_of(job, teacher, number, annotate, readings)
-            numbers = lesson_numbers(lesson) | seconds(started, " annotating")  # 4, 5, 7-9
+            lesson = lesson_of(job, teacher, number, annotate, readings)  # lines 4, 5, 7-9
+            numbers = lesson_numbers(lesson) | seconds(started, " annotating")
             warn_of_classes(job, number, numbers)
             try:
                 student, fits = train_student(job, teacher, lesson, number, readings)  # 6, 10-12

@@ -32,7 +32,7 @@ from selftrain.model.classifier import Classifier
 from selftrain.model.heads import Output
 from selftrain.seeds import child
 from selftrain.training.draw import pool_of_round
-from selftrain.training.fit import groups, slope, start_head
+from selftrain.training.fit import groups, slope, regress_head
 from selftrain.training.job import Job, new_model
 from selftrain.training.steps import Step, Table, steps_of
 
@@ -112,7 +112,7 @@ def annotate(
 
 def fit(model: Classifier, lesson: Lesson, how: Tune, seed: int, longest: int | None) -> None:
     if how.head_start == "regression":
-        start_head(model, [*lesson.gold, *lesson.easy])
+        regress_head(model, [*lesson.gold, *lesson.easy])
     table = Table.of(model, lesson)
     examples = [row.example for row in (*lesson.gold, *lesson.easy, *lesson.hard)]
     plan = steps_of(table, how, Random(seed))

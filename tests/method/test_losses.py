@@ -11,7 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from selftrain.errors import ConfigError
-from selftrain.method.losses import PHCE, CrossEntropy, EasyHard, Soft, contrast, phce
+from selftrain.method.losses import (
+    PHCE,
+    CrossEntropy,
+    EasyHard,
+    Soft,
+    SupCon,
+    contrast,
+    phce,
+    supcon,
+)
 
 quick = settings(max_examples=60, deadline=None, derandomize=True)
 SHARES = st.floats(1e-6, 1 - 1e-6)
@@ -192,3 +201,42 @@ def test_a_zero_vector_has_a_finite_contrast():
 def test_contrast_values_out_of_range_are_named(wrong, names):
     with pytest.raises(ConfigError, match=names):
         EasyHard(**wrong)
+
+
+# ── the contrast of labels ───────────────────────────────────────────────────────────────────
+
+
+def test_the_contrast_of_labels_is_its_formula():
+    """A loop over the rows: minus the mean log share of the partners among all other rows."""
+    generator = torch.Generator().manual_seed(5)
+    x = torch.randn(6, 4, generator=generator, dtype=torch.float64)
+    labels = [0, 1, 0, 2, 1, 0]
+    expected = []
+    for i in range(6):
+        g = {j: math.exp(F.cosine_similarity(x[i], x[j], dim=0) / 0.3) for j in range(6) if j != i}
+        partners = [math.log(g[j] / sum(g.values())) for j in g if labels[j] == labels[i]]
+        expected.append(-sum(partners) / len(partners) if partners else 0)
+    torch.testing.assert_close(supcon(x, torch.tensor(labels), 0.3), tensor(expected))
+
+
+def test_the_contrast_of_labels_brings_a_class_together_and_pushes_others_away():
+    x = torch.tensor([[1.0, 0.2], [1.0, -0.4], [0.6, 0.9], [0.5, 1.0]], requires_grad=True)
+    labels = torch.tensor([0, 0, 1, 1])
+    supcon(x, labels, 0.1).sum().backward()
+    with torch.no_grad():
+        before, after = (F.normalize(v, dim=1) for v in (x, x - 0.01 * x.grad))
+    assert before[0] @ before[1] < after[0] @ after[1]
+    assert before[0] @ before[2] > after[0] @ after[2]
+
+
+def test_a_row_without_a_partner_has_no_contrast_and_a_finite_slope():
+    x = torch.zeros(3, 2, requires_grad=True)
+    value = supcon(x, torch.tensor([0, 1, 2]), 0.1)
+    value.sum().backward()
+    assert value.tolist() == [0, 0, 0]
+    assert torch.isfinite(x.grad).all()
+
+
+def test_a_contrast_of_labels_needs_a_temperature_above_zero():
+    with pytest.raises(ConfigError, match="temperature"):
+        SupCon(temperature=0)

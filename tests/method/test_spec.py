@@ -11,7 +11,7 @@ import pytest
 
 from by_hand import METHOD, STUDENT, TEACHER
 from selftrain.errors import ConfigError
-from selftrain.method.losses import PHCE, EasyHard, Soft
+from selftrain.method.losses import PHCE, EasyHard, Soft, SupCon
 from selftrain.method.recipes import BASES, PRESETS, recipe
 from selftrain.method.selection import Certain, Reliable, Selection, Uniform
 from selftrain.method.spec import Method, Tune, from_plain, to_plain
@@ -215,6 +215,21 @@ def test_steps_and_epochs_exclude_each_other():
 def test_only_a_linear_head_can_start_from_regression(wrong):
     with pytest.raises(ConfigError, match="head_start is 'regression'"):
         Tune(head_start="regression", **wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"reader": "prompt"}, "a linear head"),
+        ({"head": "dense"}, "a linear head"),
+        ({"contrast": EasyHard()}, "no contrast"),
+        ({"batch_size": 5}, "an even number"),
+        ({"batch_size": 2}, "an even number"),
+    ],
+)
+def test_what_a_contrast_of_labels_cannot_train_is_refused(wrong, says):
+    with pytest.raises(ConfigError, match=says):
+        Tune(supcon=SupCon(), **wrong)
 
 
 def test_a_method_without_rounds_needs_no_student():

@@ -16,7 +16,7 @@ from by_hand import GOLD, MACHINE, POOL, STUDENT, TASK, TEACHER, same, steps, ta
 from selftrain.data.rows import Labelled, Lesson
 from selftrain.data.task import Task
 from selftrain.errors import TrainingError
-from selftrain.method.losses import PHCE, CrossEntropy, EasyHard, Soft
+from selftrain.method.losses import PHCE, CrossEntropy, EasyHard, Soft, SupCon
 from selftrain.method.spec import Tune
 from selftrain.model import batches
 from selftrain.model.architecture import Architecture
@@ -24,7 +24,7 @@ from selftrain.model.batches import collate
 from selftrain.model.build import build
 from selftrain.model.heads import Output
 from selftrain.model.pel import Adapter, Full
-from selftrain.training.fit import History, fit, forward, groups, slope, start_head, step_loss
+from selftrain.training.fit import History, fit, forward, groups, regress_head, slope, step_loss
 
 quick = settings(max_examples=60, deadline=None, derandomize=True)
 CLASSES = st.lists(st.integers(0, 2), max_size=9)
@@ -332,7 +332,7 @@ def test_a_regression_head_answers_as_the_regression_does(tiny_backbone, classes
     features = model.read([item.example for item in items]).features
     features = (features / features.norm(dim=1).mean()).numpy()  # vectors of length 1 on average
     gold = [task.labels.index(item.label) for item in items]
-    start_head(model, items)
+    regress_head(model, items)
     seen = LogisticRegression(max_iter=1000).fit(features, gold)
     expected = torch.from_numpy(seen.predict_proba(features)).float()
     ours = model.probabilities([item.example for item in items])
@@ -342,6 +342,29 @@ def test_a_regression_head_answers_as_the_regression_does(tiny_backbone, classes
 def test_a_regression_head_leaves_a_class_it_has_not_seen_as_it_was(tiny_backbone):
     model = build(THREE, tiny_backbone("bert"), Architecture(Full()), seed=1)
     before = model.head.out.weight[1].clone()
-    start_head(model, [Labelled(x, "ac"[i % 2]) for i, x in enumerate(POOL[:8])])
+    regress_head(model, [Labelled(x, "ac"[i % 2]) for i, x in enumerate(POOL[:8])])
     assert torch.equal(model.head.out.weight[1], before)
     assert not torch.equal(model.head.out.weight[0], before)
+
+
+def test_a_contrast_of_labels_trains_the_encoder_and_ends_with_a_regression(tiny_backbone):
+    """After it the rows of a class lie closer together, and the head is that of a regression."""
+    how = replace(TEACHER, supcon=SupCon(), steps=60)
+    model = build(TASK, tiny_backbone("bert"), how.architecture, seed=1)
+    examples = [row.example for row in GOLD]
+    same_class = torch.tensor([[a.label == b.label for a in GOLD] for b in GOLD])
+
+    def closeness() -> float:
+        unit = torch.nn.functional.normalize(model.read(examples).features, dim=1)
+        similarity = unit @ unit.T
+        return float(similarity[same_class].mean() - similarity[~same_class].mean())
+
+    before = closeness()
+    fitted = fit(model, Lesson(GOLD), how, seed=1, machine=MACHINE)
+    assert fitted.steps == 60
+    assert closeness() > 3 * before > 0
+    trained = model.head.out.weight.clone()
+    regress_head(model, GOLD)
+    torch.testing.assert_close(model.head.out.weight, trained)
+    moving = {id(p) for group in groups(model, how) for p in group["params"]}
+    assert moving.isdisjoint({id(p) for p in model.head.parameters()})

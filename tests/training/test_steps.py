@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -11,12 +12,12 @@ from hypothesis import strategies as st
 
 from by_hand import GOLD, POOL, TASK, steps, table
 from selftrain.data.rows import Labelled, Lesson
-from selftrain.method.losses import EasyHard, Smooth
+from selftrain.method.losses import EasyHard, Smooth, SupCon
 from selftrain.method.spec import Tune
 from selftrain.model.architecture import Architecture
 from selftrain.model.batches import collate
 from selftrain.model.build import build
-from selftrain.model.pel import Adapter
+from selftrain.model.pel import Adapter, Full
 from selftrain.training.steps import Table, final_mean
 
 quick = settings(max_examples=60, deadline=None, derandomize=True)
@@ -151,6 +152,21 @@ def test_batches_depend_on_the_seed_alone():
     of = table(gold=[0, 1], easy=[0, 1, 2] * 3, hard=[0, 1])
     how = Tune(batch_size=4, gold_share=0.25, contrast=CONTRAST)
     assert steps(of, how, 9, seed=1) == steps(of, how, 9, seed=1) != steps(of, how, 9, seed=2)
+
+
+def test_each_row_of_a_contrast_of_labels_has_a_partner_and_classes_take_turns():
+    of = table(gold=[0] * 9 + [1] * 4 + [2] * 5, easy=[], hard=[])
+    how = Tune(tuning=Full(), supcon=SupCon(), batch_size=4)
+    batches = [[int(of.labels[row]) for row in step.rows] for step in steps(of, how, 30)]
+    assert all(a == b for batch in batches for a, b in (batch[:2], batch[2:]))
+    pairs_of_class = Counter(batch[place] for batch in batches for place in (0, 2))
+    assert pairs_of_class == {0: 20, 1: 20, 2: 20}  # whatever the number of its labels
+
+
+def test_the_only_row_of_a_class_is_its_own_partner():
+    of = table(gold=[0, 1, 1], easy=[], hard=[], classes=2)
+    (step,) = steps(of, Tune(tuning=Full(), supcon=SupCon(), batch_size=4), 1)
+    assert step.rows.count(0) == 2
 
 
 # ── the lesson as a table ────────────────────────────────────────────────────────────────────

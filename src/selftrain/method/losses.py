@@ -1,4 +1,4 @@
-"""The losses of a student: cross entropy, soft labels, PHCE, easy-hard contrast, smoothness.
+"""The losses of a model: cross entropy, soft labels, PHCE, the two contrasts, smoothness.
 
 Every loss returns one value for each row; ``fit`` weighs and averages. Losses are frozen
 dataclasses that can be called, so a method can hold them as data.
@@ -109,6 +109,38 @@ def contrast(anchors: Tensor, positives: Tensor, negatives: Tensor, temperature:
     far = F.cosine_similarity(anchors[:, None], negatives, dim=-1) / temperature  # [A, K]
     far_mean = torch.logsumexp(far, 1) - math.log(negatives.shape[1])
     return F.softplus(far_mean - near)
+
+
+@dataclass(frozen=True, slots=True)
+class SupCon:
+    """Supervised contrast (Khosla et al., 2020): rows of one label together, all others apart.
+
+    For a row x of a batch, with P the other rows of its label and A all other rows:
+
+        -mean_p∈P log[ e^g(x,p) / sum_a∈A e^g(x,a) ],   g = cosine / temperature
+
+    SetFit trains its encoder by pairs of labels too. With a few labels a class it moves the encoder
+    further than cross entropy does, whose loss is soon zero.
+    """
+
+    temperature: float = 0.1
+    """Divides every cosine; smaller is sharper."""
+
+    def __post_init__(self) -> None:
+        require(self.temperature > 0, "temperature", self.temperature, "a number above 0")
+
+
+def supcon(features: Tensor, labels: Tensor, temperature: float) -> Tensor:
+    """The supervised contrast of each row, [B]: features [B, D], labels [B].
+
+    A row without another of its label has a contrast of 0.
+    """
+    unit = F.normalize(features, dim=1)
+    itself = torch.eye(len(unit), dtype=torch.bool, device=unit.device)
+    similarity = (unit @ unit.T / temperature).masked_fill(itself, -torch.inf)  # [B, B]
+    log_p = similarity.log_softmax(1).masked_fill(itself, 0)
+    partners = (labels[:, None] == labels) & ~itself
+    return -(log_p * partners).sum(1) / partners.sum(1).clamp(min=1)
 
 
 @dataclass(frozen=True, slots=True)

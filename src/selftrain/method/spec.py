@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 
 from selftrain.disk import short_hash
 from selftrain.errors import ENTRIES, ConfigError, closest, parsed, require
-from selftrain.method.losses import AnyLoss, CrossEntropy, EasyHard, Smooth
+from selftrain.method.losses import AnyLoss, CrossEntropy, EasyHard, Smooth, SupCon
 from selftrain.method.selection import Reliable, Selection
 from selftrain.model.architecture import Architecture
 from selftrain.model.pel import Adapter, AnyTuning, Full, Layers, Probe, check_layers
@@ -64,6 +64,12 @@ class Tune:
     """Which parameters are trained."""
     loss: AnyLoss = CrossEntropy()
     """The loss of a row and its label."""
+    supcon: SupCon | None = None
+    """Train the encoder by supervised contrast in place of ``loss``; the head is then a regression
+    on the trained features. Left out, ``loss`` trains both."""
+    class_names: bool = False
+    """Train also on short texts made of the class names, where the pretrained encoder answers the
+    labelled rows by them better than by chance."""
     contrast: EasyHard | None = None
     """The easy-hard contrast, added to the loss. Left out, there is none."""
     smooth: Smooth | None = None
@@ -134,6 +140,13 @@ class Tune:
             require(linear, "tuning", "probe", "a linear head, the only part that learns")
             plain = self.contrast is None and self.smooth is None and self.reweigh is None
             require(plain, "tuning", "probe", "no contrast, smooth or reweigh: vectors stay fixed")
+        if self.supcon is not None:
+            linear = (self.reader, self.head) == ("head", "linear")
+            require(linear, "supcon", (self.reader, self.head), "a linear head, set by regression")
+            plain = self.contrast is None and self.smooth is None and self.reweigh is None
+            require(plain, "supcon", self.supcon, "no contrast, smooth or reweigh beside it")
+            fine = self.batch_size >= 4 and self.batch_size % 2 == 0
+            require(fine, "batch_size", self.batch_size, "an even number from 4 on: pairs of rows")
         if self.head_start == "regression":
             linear = self.reader == "head" and self.head == "linear"
             require(linear, "head_start", "regression", "a linear head to start", "head = linear")

@@ -16,13 +16,14 @@ from torch import Tensor, nn
 
 from selftrain.data.rows import Labelled, Lesson
 from selftrain.errors import TrainingError
-from selftrain.method.losses import contrast, smoothness
+from selftrain.method.losses import contrast, smoothness, supcon
 from selftrain.method.spec import Tune
 from selftrain.model.batches import Row, grouped
 from selftrain.model.classifier import Classifier
 from selftrain.model.heads import Output
 from selftrain.model.pel import Probe
 from selftrain.seeds import child
+from selftrain.training.class_names import class_name_rows
 from selftrain.training.machine import Machine, randomness
 from selftrain.training.regression import logistic
 from selftrain.training.reweigh import Losses, Predict, agreement
@@ -55,8 +56,10 @@ def fit(model: Classifier, lesson: Lesson, tune: Tune, *, seed: int, machine: Ma
     lesson = Lesson(lesson.gold) if tune.train_on == "gold" else lesson
     if isinstance(tune.tuning, Probe):
         return fit_head(model, lesson, started)
+    if tune.class_names:
+        lesson = replace(lesson, gold=(*lesson.gold, *class_name_rows(model, lesson.gold)))
     if tune.head_start == "regression":
-        start_head(model, [*lesson.gold, *lesson.easy])
+        regress_head(model, [*lesson.gold, *lesson.easy])
     table = Table.of(model, lesson)
     process = accelerator.process_index
     batches = steps_of(table, tune, Random(child(seed, "batches", process)))  # noqa: S311
@@ -82,6 +85,8 @@ def fit(model: Classifier, lesson: Lesson, tune: Tune, *, seed: int, machine: Ma
         with torch.no_grad():  # no later loss would show that the last step broke the model
             loss = step_loss(trained, model.pad, table, history.last_step, tune, History())
         require_finite(loss, f"after step {total}", tune.learning_rate)
+    if tune.supcon is not None:
+        regress_head(model, [*lesson.gold, *lesson.easy])
     return Fitted(
         steps=total,
         loss=final_mean(history.losses),
@@ -96,7 +101,7 @@ def fit(model: Classifier, lesson: Lesson, tune: Tune, *, seed: int, machine: Ma
 def fit_head(model: Classifier, lesson: Lesson, started: float) -> Fitted:
     """The fit of a tuning that leaves the encoder as it is: one regression, no steps."""
     items = [*lesson.gold, *lesson.easy]
-    start_head(model, items)
+    regress_head(model, items)
     p = model.probabilities([item.example for item in items])
     gold = torch.tensor([model.labels.index(item.label) for item in items])
     return Fitted(
@@ -199,6 +204,8 @@ def row_losses(out: Output, table: Table, rows: Sequence[int], tune: Tune) -> Te
     """The loss of the first answers, one for each of these rows, [B]."""
     chosen, logits = torch.tensor(rows), out.logits[: len(rows)]
     labels, soft = (part[chosen].to(logits.device) for part in (table.labels, table.soft))
+    if tune.supcon is not None:
+        return supcon(out.features[: len(rows)], labels, tune.supcon.temperature)
     return tune.loss(logits, labels, soft)
 
 
@@ -257,9 +264,12 @@ def step_loss(
 
 
 def groups(model: Classifier, tune: Tune) -> list[dict[str, object]]:
-    """Trainable parameters in two groups: the head may have another learning rate."""
+    """Trainable parameters in two groups: the head may have another learning rate.
+
+    A contrast of features alone trains no head.
+    """
     named = model.trainable()
-    head = [p for name, p in named.items() if name.startswith("head.")]
+    head = [p for name, p in named.items() if name.startswith("head.") and tune.supcon is None]
     body = [p for name, p in named.items() if not name.startswith("head.")]
     both = [(body, tune.learning_rate), (head, tune.head_learning_rate or tune.learning_rate)]
     return [{"params": params, "lr": rate} for params, rate in both if params]
@@ -278,8 +288,8 @@ def slope(total: int, warmup: float) -> Callable[[int], float]:
 
 
 @torch.no_grad()
-def start_head(model: Classifier, items: Sequence[Labelled]) -> None:
-    """Start a linear head from logistic regression on the features as they now are."""
+def regress_head(model: Classifier, items: Sequence[Labelled]) -> None:
+    """Set a linear head by logistic regression on the features as they now are."""
     assert model.head is not None
     features = model.read([item.example for item in items]).features  # [N, D]
     labels = torch.tensor([model.labels.index(item.label) for item in items])

@@ -1,0 +1,59 @@
+"""What the names of the classes say: short texts made of them, as rows to learn from.
+
+A name such as `sports` or `very negative` is a label that costs nothing. Whether the encoder knows
+what it means is asked of the labelled rows before it counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from math import sqrt
+
+import torch
+import torch.nn.functional as F
+
+from selftrain.data.rows import Example, Labelled
+from selftrain.model.classifier import Classifier
+
+TEMPLATES = ("{}", "This is {}.", "The text is {}.", "It was {}.")
+
+
+def words_of(label: str) -> str:
+    """A class name as a reader would say it.
+
+    >>> words_of("very_negative"), words_of("EducationalInstitution"), words_of("Sci/Tech")
+    ('very negative', 'educational institution', 'sci tech')
+    """
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", label)
+    return " ".join(re.sub(r"[\W_]+", " ", spaced).lower().split())
+
+
+def class_name_rows(model: Classifier, gold: Sequence[Labelled]) -> tuple[Labelled, ...]:
+    """A row for each class and template; none for pairs, or where the names say too little.
+
+    The names must answer the gold rows better than chance, by one standard error: each row is
+    given the class whose names are nearest to it (cosine, each class's mean over the rows taken
+    out), by the features as they now are.
+    """
+    if model.task.pair:
+        return ()
+    rows = tuple(
+        Labelled(Example(f"class name: {label} {number}", template.format(words_of(label))), label)
+        for number, template in enumerate(TEMPLATES)
+        for label in model.labels
+    )
+    by_names = F.normalize(model.read([row.example for row in rows]).features, dim=1)
+    by_names = by_names.reshape(len(TEMPLATES), len(model.labels), -1).mean(0)  # [C, D]
+    texts = F.normalize(model.read([row.example for row in gold]).features, dim=1)
+    similarity = texts @ F.normalize(by_names, dim=1).T  # [K, C]
+    answers = (similarity - similarity.mean(0)).argmax(1)
+    labels = torch.tensor([model.labels.index(row.label) for row in gold])
+    return rows if better_than_chance(answers == labels, len(model.labels)) else ()
+
+
+def better_than_chance(right: torch.Tensor, classes: int) -> bool:
+    """Whether more answers are right than by chance, by one standard error or more."""
+    chance = 1 / classes
+    error = sqrt(chance * (1 - chance) / len(right))
+    return float(right.double().mean()) >= chance + error

@@ -1,0 +1,93 @@
+"""Rows made of class names, and when they count."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from by_hand import GOLD, MACHINE, TASK, TEACHER
+from selftrain.data.rows import Lesson
+from selftrain.model.build import build
+from selftrain.training.class_names import (
+    TEMPLATES,
+    better_than_chance,
+    class_name_rows,
+    words_of,
+)
+from selftrain.training.fit import fit
+
+
+@pytest.mark.parametrize(
+    ("label", "words"),
+    [
+        ("very_negative", "very negative"),
+        ("MeanOfTransportation", "mean of transportation"),
+        ("Sci/Tech", "sci tech"),
+        ("NASA", "nasa"),
+        ("1_star", "1 star"),
+        ("für-Kinder", "für kinder"),
+    ],
+)
+def test_a_class_name_is_read_as_words(label, words):
+    assert words_of(label) == words
+
+
+@pytest.mark.parametrize(("right", "counts"), [(16, False), (18, False), (19, True), (32, True)])
+def test_names_must_beat_chance_by_a_standard_error(right, counts):
+    """32 rows of two classes: 16 are right by chance, the standard error is 2.8 rows."""
+    assert better_than_chance(torch.arange(32) < right, 2) is counts
+
+
+class Known:
+    """A model that knows which texts lie close: features by a word of the text."""
+
+    def __init__(self, task, vectors):
+        self.task, self.labels, self.vectors = task, task.labels, vectors
+
+    def read(self, examples):
+        def vector(text):
+            return next(v for word, v in self.vectors.items() if word in text)
+
+        features = torch.tensor([vector(example.text) for example in examples])
+        return type("Out", (), {"features": features})
+
+
+def gold_of(words):
+    return tuple(
+        replace(row, example=replace(row.example, text=words[row.label])) for row in GOLD
+    )
+
+
+VECTORS = {"bad": [1.0, 0.1], "good": [0.1, 1.0], "dull": [0.9, 0.2], "fine": [0.2, 0.9]}
+
+
+def test_names_that_lie_near_the_labelled_rows_become_rows_of_every_class():
+    rows = class_name_rows(Known(TASK, VECTORS), gold_of({"bad": "dull", "good": "fine"}))
+    assert [row.label for row in rows] == ["bad", "good"] * len(TEMPLATES)
+    assert rows[2].example.text == "This is bad."
+    assert len({row.example.uid for row in rows}) == len(rows)
+
+
+def test_names_that_mislead_do_not_count():
+    assert class_name_rows(Known(TASK, VECTORS), gold_of({"bad": "fine", "good": "dull"})) == ()
+
+
+def test_pairs_have_no_class_name_rows():
+    pair = Known(replace(TASK, pair=True, template=None, words={}), VECTORS)
+    assert class_name_rows(pair, gold_of({"bad": "dull", "good": "fine"})) == ()
+
+
+def test_a_fit_learns_from_the_names_only_where_asked(tiny_backbone, monkeypatch):
+    """The gold rows of the table grow by the rows of the names, and the weights differ."""
+    from selftrain.training import class_names
+
+    monkeypatch.setattr(class_names, "better_than_chance", lambda *_: True)
+    weights = {}
+    for asked in (False, True):
+        how = replace(TEACHER, class_names=asked)
+        model = build(TASK, tiny_backbone("bert"), how.architecture, seed=1)
+        fit(model, Lesson(GOLD), how, seed=1, machine=MACHINE)
+        weights[asked] = model.head.out.weight.clone()
+    assert not torch.equal(weights[False], weights[True])

@@ -32,7 +32,7 @@ from selftrain.model.classifier import Classifier
 from selftrain.model.heads import Output
 from selftrain.seeds import child
 from selftrain.training.draw import pool_of_round
-from selftrain.training.fit import groups, slope, regress_head
+from selftrain.training.fit import groups, regress_head, slope
 from selftrain.training.job import Job, new_model
 from selftrain.training.steps import Step, Table, steps_of
 

@@ -1,4 +1,4 @@
-"""A method on test rows of the development tasks and of their skewed cuts: every round of it.
+"""A method on rows of the development tasks and of their skewed cuts: every round of it.
 
     python benchmarks/development/on_test_rows.py DATA --out on_test_rows.jsonl
 
@@ -6,6 +6,7 @@
 test rows. A cut drops rows of the pool and of the test rows by class when it is built; it has the
 labels, and so the teacher, of its base task. ``--labels``, ``--foreign`` and ``--flipped`` make
 the ends of the range: fewer labels a class, a fifth of foreign texts in the pool, wrong labels.
+``--design`` scores design rows, on which decisions may be taken.
 Lines that are in the file are not computed again.
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,8 +31,9 @@ from selftrain.data.read import Columns, read_labelled
 from selftrain.data.rows import Example, Labelled, Notes, Split
 from selftrain.data.task import Task
 from selftrain.experiments.tasksets import by_hash, find
+from selftrain.method.changes import merged
 from selftrain.method.recipes import recipe
-from selftrain.method.spec import Tune
+from selftrain.method.spec import Method, Tune, from_plain, to_plain
 from selftrain.model.backbone import load
 from selftrain.model.pel import Probe
 from selftrain.training.job import Job
@@ -56,6 +59,8 @@ def main() -> None:
     parser.add_argument("--draw", help="rows of the pool that the rounds read, or all")
     parser.add_argument("--foreign", action="store_true", help="a fifth of the pool")
     parser.add_argument("--flipped", type=int, default=0, help="labels that are wrong")
+    parser.add_argument("--design", action="store_true", help="score design rows, not test rows")
+    parser.add_argument("--change", nargs="*", default=[], help="entries, as teacher.steps=120")
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -67,6 +72,7 @@ def main() -> None:
     method = recipe(options.method)
     if options.frozen:
         method = replace(method, name="frozen-probe", teacher=Tune(tuning=Probe()), rounds=0)
+    method = changed(method, options.change)
     if options.draw:
         method = replace(method, pool="all" if options.draw == "all" else int(options.draw))
     for seed in options.seed:
@@ -81,6 +87,8 @@ def main() -> None:
                 "draw": method.pool,
                 "foreign": options.foreign,
                 "flipped": options.flipped,
+                "scored on": "design" if options.design else "test",
+                "changes": options.change,
             }
             if key_of(condition) in done:
                 continue
@@ -97,7 +105,15 @@ def main() -> None:
 
 def key_of(line: dict[str, object]) -> tuple[object, ...]:
     names = ("method", "variant", "seed", "labels", "pool", "foreign", "flipped")
-    return (*(line[name] for name in names), line.get("draw", 2048))
+    later = (line.get("scored on", "test"), *line.get("changes", []))
+    return (*(line[name] for name in names), line.get("draw", 2048), *later)
+
+
+def changed(method: Method, changes: Sequence[str]) -> Method:
+    """The method with entries changed, each given as ``place=value`` with a TOML value."""
+    for change in changes:
+        method = from_plain(merged(to_plain(method), tomllib.loads(change)))
+    return method
 
 
 def rows_of(
@@ -105,9 +121,10 @@ def rows_of(
 ) -> tuple[Task, Split, list[Labelled]]:
     """The task, what a run may see, and the test rows."""
     base = variants.base_of(variant)
-    task, gold, pool, _ = features.cut(data, base, seed)
-    test = read_labelled(find(data / base, "test"), Columns(text="text"), notes=Notes())
-    test = by_hash(test)
+    task, gold, pool, test = features.cut(data, base, seed)
+    if not options.design:
+        test = read_labelled(find(data / base, "test"), Columns(text="text"), notes=Notes())
+        test = by_hash(test)
     if options.labels != features.SHOTS:
         gold, _ = sample(gold, options.labels, seed)
     if variant in variants.SKEWED:

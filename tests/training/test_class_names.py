@@ -55,9 +55,7 @@ class Known:
 
 
 def gold_of(words):
-    return tuple(
-        replace(row, example=replace(row.example, text=words[row.label])) for row in GOLD
-    )
+    return tuple(replace(row, example=replace(row.example, text=words[row.label])) for row in GOLD)
 
 
 VECTORS = {"bad": [1.0, 0.1], "good": [0.1, 1.0], "dull": [0.9, 0.2], "fine": [0.2, 0.9]}

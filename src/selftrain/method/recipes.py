@@ -15,7 +15,7 @@ from functools import partial
 from typing import Literal, get_args
 
 from selftrain.errors import ConfigError
-from selftrain.method.losses import PHCE, CrossEntropy, EasyHard, Smooth, Soft
+from selftrain.method.losses import PHCE, CrossEntropy, EasyHard, Smooth, Soft, SupCon
 from selftrain.method.selection import Certain, LowVariance, Reliable, Selection, Uniform
 from selftrain.method.spec import TAPT, Agreement, Method, ProbeRounds, Tune
 from selftrain.model.pel import Adapter, AnyTuning, Full, Prefix, PTuning
@@ -166,20 +166,30 @@ def all_parameters(method: Method) -> Method:
 
 
 def probe(preset: Preset = "laptop") -> Method:
-    """The default: the teacher of UPET, then rounds of its head alone, with a guard (ours).
+    """The default (ours): a teacher by contrast, rounds of the head, one student, rounds again.
 
-    The paper trains a new student from the pretrained weights in each round (line 6). A student
-    that ``rounds`` asks for starts from its teacher, and learns from 95 % of each pseudo class.
+    The teacher learns by a contrast of the labels and of the class names. The student starts from
+    it, learns from half of each pseudo class, and the head goes on from there. A guard judges every
+    round. The paper trains a new student from the pretrained weights in each round (line 6).
     """
     base = PRESETS[preset]
     teacher = replace(base.teacher, head="linear", head_start="regression")
-    if teacher.steps is not None:
-        teacher = replace(teacher, min_epochs=4)
+    if preset == "laptop":
+        teacher = replace(
+            teacher,
+            head_start="random",
+            supcon=SupCon(temperature=0.1),
+            class_names=True,
+            min_epochs=4,
+            learning_rate=5e-5,
+            head_learning_rate=None,
+        )
     student = replace(
         teacher,
         head_start="random",
+        class_names=False,
         starts_from="teacher",
-        steps=80,
+        steps=60,
         epochs=None,
         min_epochs=None,
         gold_share=0.25,
@@ -189,11 +199,12 @@ def probe(preset: Preset = "laptop") -> Method:
         name="probe",
         teacher=teacher,
         student=(student,),
-        rounds=0,
+        rounds=1,
         probe=ProbeRounds(),
+        pool=1024,
         passes=10,
         dropout_layers=None,
-        select=Selection(score=Reliable(alpha=0.4), count=None, shares=(0.95,), how="topk"),
+        select=Selection(score=Reliable(alpha=0.4), count=None, shares=(0.5,), how="topk"),
         guard="folds",
     )
 

@@ -144,8 +144,8 @@ def steps_of(table: Table, tune: Tune, random: Random) -> Iterator[Step]:
     )
     gold_count = table.gold_in_batch(tune)
     learn, gold = cycle(table.learn, for_batches), cycle(table.gold, for_batches)
-    if tune.supcon is not None:
-        learn = pairs(table.learn, table.labels, for_batches)
+    if tune.supcon is not None and not table.easy:  # pseudo classes keep their shares
+        learn = pairs(table.gold, table.labels, for_batches)
     hard = {c: cycle(rows, for_contrast) for c, rows in table.by_class["hard"].items()}
     while True:
         easy = [next(learn) for _ in range(tune.batch_size - gold_count)]

@@ -49,17 +49,20 @@ def job(backbone, classes: int, labels: int, texts: int) -> Job:
     pool = tuple(text(n % classes, 100 + n) for n in range(texts))
     method = recipe("probe")
     quick = replace(method.teacher, batch_size=16, steps=4, learning_rate=1e-3)
-    return Job(task, Split(gold, pool), replace(method, teacher=quick, pool=400), backbone, 3)
+    student = replace(method.student[0], steps=4)
+    method = replace(method, teacher=quick, student=(student,), pool=400)
+    return Job(task, Split(gold, pool), method, backbone, 3)
 
 
 def test_fifty_two_classes_run_with_every_predicted_class_picked(tiny_backbone):
     run = job(tiny_backbone("bert"), classes=52, labels=2, texts=400)
     teacher, *rounds = self_train(run, machine=MACHINE)
     assert teacher.numbers["fit"][0]["steps"] == 28, "four epochs of 104 labels in batches of 16"
-    assert len(rounds) == 5
+    assert len(rounds) == 5 + 1 + 5
     for round_ in rounds:
         assert round_.numbers["classes picked"].keys() == round_.numbers["classes"].keys()
-        assert "collapse" not in round_.why, "the slice has too few rows of a class to miss it"
+        if run.method.is_probe(round_.number):  # a student of a few steps may lose classes
+            assert "collapse" not in round_.why, "the slice has too few rows of a class to miss it"
     assert last_accepted([teacher, *rounds]).model.labels == run.task.labels
 
 
@@ -70,7 +73,7 @@ def test_few_labels_and_a_small_pool_run_and_are_warned_of(tiny_backbone, labels
     assert f"few labels: `class 00` has {labels}" in warnings
     assert "small pool: 30 texts" in warnings
     rounds = list(self_train(run, machine=MACHINE))
-    assert len(rounds) == 6
+    assert len(rounds) == 1 + 5 + 1 + 5
     has_folds = "prior by folds" in rounds[1].numbers
     assert has_folds == (labels > 1), "one label a class leaves nothing to hold out"
     assert all("drift" in round_.numbers for round_ in rounds[1:])

@@ -163,6 +163,16 @@ def test_each_row_of_a_contrast_of_labels_has_a_partner_and_classes_take_turns()
     assert pairs_of_class == {0: 20, 1: 20, 2: 20}  # whatever the number of its labels
 
 
+def test_a_contrast_of_pseudo_labels_keeps_the_shares_of_their_classes():
+    """24 rows of one class and 6 of another: 4 of 5 pairs in an epoch of pairs, and partners."""
+    of = table(gold=[0, 1], easy=[0] * 24 + [1] * 6, hard=[], classes=2)
+    how = Tune(tuning=Full(), supcon=SupCon(), batch_size=5, gold_share=0.2)
+    batches = [[int(of.labels[row]) for row in step.rows] for step in steps(of, how, 15)]
+    pairs_of_class = Counter(batch[place] for batch in batches for place in (0, 2))
+    assert pairs_of_class == {0: 24, 1: 6}
+    assert all(batch[0] == batch[1] and batch[2] == batch[3] for batch in batches)
+
+
 def test_the_only_row_of_a_class_is_its_own_partner():
     of = table(gold=[0, 1, 1], easy=[], hard=[], classes=2)
     (step,) = steps(of, Tune(tuning=Full(), supcon=SupCon(), batch_size=4), 1)

@@ -139,10 +139,10 @@ def training(tune: Tune, rows: int, classes: int) -> float:
         batch += classes * tune.contrast.negatives
     if tune.smooth is not None:
         batch *= 2
-    head_start = rows if tune.head_start == "regression" else 0
+    regressions = (tune.head_start == "regression") + (tune.supcon is not None)
     row_cost = FULL if isinstance(tune.tuning, Full) else MODULE
     reweighing = 0.0 if tune.reweigh is None else (1 - tune.reweigh.after) * (row_cost + 2)
-    return head_start + steps * batch * (row_cost + reweighing) * relative_length(tune)
+    return regressions * rows + steps * batch * (row_cost + reweighing) * relative_length(tune)
 
 
 def relative_length(tune: Tune) -> float:

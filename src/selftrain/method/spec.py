@@ -67,9 +67,9 @@ class Tune:
     supcon: SupCon | None = None
     """Train the encoder by supervised contrast in place of ``loss``; the head is then a regression
     on the trained features. Left out, ``loss`` trains both."""
-    class_names: bool = False
-    """Train also on short texts made of the class names, where the pretrained encoder answers the
-    labelled rows by them better than by chance."""
+    class_names: bool | None = None
+    """Train also on short texts made of the class names, if the encoder answers the labelled rows
+    by them better than by chance. Left out, names are not read."""
     contrast: EasyHard | None = None
     """The easy-hard contrast, added to the loss. Left out, there is none."""
     smooth: Smooth | None = None
@@ -145,8 +145,8 @@ class Tune:
             require(linear, "supcon", (self.reader, self.head), "a linear head, set by regression")
             plain = self.contrast is None and self.smooth is None and self.reweigh is None
             require(plain, "supcon", self.supcon, "no contrast, smooth or reweigh beside it")
-            fine = self.batch_size >= 4 and self.batch_size % 2 == 0
-            require(fine, "batch_size", self.batch_size, "an even number from 4 on: pairs of rows")
+            fine = self.batch_size >= 4
+            require(fine, "batch_size", self.batch_size, "4 or more: rows of two classes, in pairs")
         if self.head_start == "regression":
             linear = self.reader == "head" and self.head == "linear"
             require(linear, "head_start", "regression", "a linear head to start", "head = linear")

@@ -117,17 +117,18 @@ def cycle(items: Sequence[int], random: Random) -> Iterator[int]:
         yield from random.sample(items, len(items))
 
 
-def pairs(rows: Sequence[int], labels: Tensor, random: Random) -> Iterator[int]:
-    """The rows without end, two of one class at a time; the classes take turns.
+def pairs(rows: Sequence[int], labels: Tensor, random: Random, *, by_turns: bool) -> Iterator[int]:
+    """The rows without end, two of one class at a time, so that a contrast finds a partner.
 
-    So each row of an even batch has a partner of its class. A class with a single row is its own
-    partner: it is encoded twice, under two dropout masks.
+    The classes take turns, or each comes as often as its rows do. A class with a single row is its
+    own partner: it is encoded twice, under two dropout masks.
     """
     of_class: dict[int, list[int]] = {}
     for row in rows:
         of_class.setdefault(int(labels[row]), []).append(row)
     members = {c: cycle(of_class[c], random) for c in sorted(of_class)}
-    for c in cycle(list(members), random):
+    classes = list(members) if by_turns else [int(labels[row]) for row in rows]
+    for c in cycle(classes, random):
         yield next(members[c])
         yield next(members[c])
 
@@ -144,8 +145,8 @@ def steps_of(table: Table, tune: Tune, random: Random) -> Iterator[Step]:
     )
     gold_count = table.gold_in_batch(tune)
     learn, gold = cycle(table.learn, for_batches), cycle(table.gold, for_batches)
-    if tune.supcon is not None and not table.easy:  # pseudo classes keep their shares
-        learn = pairs(table.gold, table.labels, for_batches)
+    if tune.supcon is not None:  # pseudo classes keep their shares: equal ones flood a skewed pool
+        learn = pairs(table.learn, table.labels, for_batches, by_turns=not table.easy)
     hard = {c: cycle(rows, for_contrast) for c, rows in table.by_class["hard"].items()}
     while True:
         easy = [next(learn) for _ in range(tune.batch_size - gold_count)]

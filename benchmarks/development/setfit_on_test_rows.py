@@ -1,0 +1,83 @@
+"""SetFit 1.2.0 on the rows of ``on_test_rows.py``: the same encoder, labels and test rows.
+
+    python benchmarks/development/setfit_on_test_rows.py DATA --python SETFIT_ENVIRONMENT/bin/python
+
+SetFit runs with its default settings in an environment of its own. Tasks of more than seven classes
+are left out: its pairs grow with the square of the labels. Lines that are there stay.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+import variants
+from on_test_rows import rows_of
+
+from selftrain.model.embedded import minilm_folder
+
+TASKS = ("sst2", "agnews", "subj", "cr", "sst5", "imdb", "yelp5")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--python", required=True, help="of an environment with setfit==1.2.0")
+    parser.add_argument("--variant", nargs="+", default=list(TASKS))
+    parser.add_argument("--seed", nargs="+", type=int, default=[12, 21, 42])
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=Path("setfit_on_test_rows.jsonl"))
+    options = parser.parse_args()
+    plain = argparse.Namespace(labels=16, foreign=False, flipped=0, design=False)
+    lines = variants.lines_of(options.out) if options.out.exists() else []
+    done = {(line["variant"], line["seed"]) for line in lines}
+    for seed in options.seed:
+        for variant in options.variant:
+            if (variant, seed) in done:
+                continue
+            task, split, test = rows_of(options.data, variant, seed, plain)
+            with tempfile.TemporaryDirectory() as place:
+                job = {
+                    "model": str(minilm_folder()),
+                    "classes": list(task.labels),
+                    "texts": [row.example.text for row in split.labelled],
+                    "labels": [row.label for row in split.labelled],
+                    "asked": [row.example.text for row in test],
+                    "seed": seed,
+                    "threads": options.threads,
+                    "place": place,
+                }
+                found = answered(options.python, job)
+            right = [a == row.label for a, row in zip(found["answers"], test, strict=True)]
+            line = {
+                "variant": variant,
+                "seed": seed,
+                "test": len(test),
+                "accuracy": sum(right) / len(right),
+                "seconds": round(found["seconds"], 1),
+            }
+            with options.out.open("a") as file:
+                file.write(json.dumps(line) + "\n")
+            print(json.dumps(line), flush=True)
+
+
+def answered(python: str, job: dict[str, object]) -> dict[str, object]:
+    """What SetFit answers, and its seconds of training."""
+    inner = Path(__file__).parents[1] / "setfit_alone.py"
+    done = subprocess.run(
+        [python, inner],
+        input=json.dumps(job),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        env={**os.environ, "HF_HUB_OFFLINE": "1"},
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+if __name__ == "__main__":
+    main()

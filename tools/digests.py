@@ -80,6 +80,7 @@ TINY: dict[str, Kind] = {
         "method.student.tuning.layers = 1\nmethod.dropout_layers = 2\n",
     ),
     "probe": ("bert", "probe", "method.rounds = 1\nmethod.probe.rounds = 2\n"),
+    "supcon": ("bert", "supcon", "method.probe.rounds = 2\n"),
     "resumed": ("bert", "upet-head-adapter", ""),
     "streamed": ("bert", "upet-head-adapter", 'method.pool = "all"\n'),
     **{f"{family}-adapter": (family, "upet-head-adapter", "") for family in FAMILIES},

@@ -50,7 +50,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
     parser.add_argument("--out", type=Path, default=Path("on_test_rows.jsonl"))
-    parser.add_argument("--method", default="probe")
+    parser.add_argument("--method", default="supcon")
     parser.add_argument("--frozen", action="store_true", help="the same rounds on a frozen encoder")
     parser.add_argument("--variant", nargs="+", default=list(variants.ALL))
     parser.add_argument("--seed", nargs="+", type=int, default=[12, 21, 42])

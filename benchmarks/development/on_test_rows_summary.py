@@ -19,7 +19,7 @@ Line = dict[str, Any]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("lines", type=Path)
-    parser.add_argument("--method", default="probe")
+    parser.add_argument("--method", default="supcon")
     options = parser.parse_args()
     lines = [each for each in variants.lines_of(options.lines) if each["method"] == options.method]
     plain = [line for line in lines if usual(line)]

@@ -70,7 +70,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def __init__(
         self,
-        method: str = "probe",
+        method: str = "supcon",
         *,
         preset: str = "laptop",
         backbone: str | Path | None = None,

@@ -26,7 +26,7 @@ def written(folder: Path, text: str) -> Path:
 
 def test_no_file_is_the_defaults() -> None:
     assert config.read(None) == Config()
-    assert method_of({}) == recipe("probe", "laptop")
+    assert method_of({}) == recipe("supcon", "laptop")
 
 
 def test_the_example_in_the_docstring_is_a_config(tmp_path: Path) -> None:

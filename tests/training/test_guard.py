@@ -6,7 +6,15 @@ import pytest
 import torch
 
 from selftrain.training.folds import Folds, drift
-from selftrain.training.guard import FEW, LESS_BELIEF, MOST_DRIFT, Answers, NotWorse, no_class_lost
+from selftrain.training.guard import (
+    FEW,
+    LESS_BELIEF,
+    LESS_THAN_TEACHER,
+    MOST_DRIFT,
+    Answers,
+    NotWorse,
+    no_class_lost,
+)
 
 LABELS = ("bad", "good", "mixed")
 
@@ -110,6 +118,40 @@ def test_a_round_that_moves_the_class_shares_far_is_refused_though_the_folds_lik
     assert not verdict.accept
     assert verdict.why == "its answers shift the class shares by 17%"
     assert judged(["good"] * (count - 1) + FIRST[count - 1 :], [0.0] * ROWS).accept
+
+
+def deep(before, after, belief_in_bad):
+    return NotWorse(folds(belief_in_bad))(LABELS, Answers(FIRST, before, after, deep=True))
+
+
+def test_a_deep_student_owes_no_belief_for_its_drift():
+    """The folds are undecided about 100 rows that it moves: a head would need 0.04 more belief."""
+    after = ["good"] * 100 + FIRST[100:]
+    undecided = [0.5] * 100 + [0.8] * 400 + [0.2] * 500
+    assert not judged(after, undecided).accept
+    assert deep(FIRST, after, undecided).accept
+
+
+def test_a_deep_student_is_compared_with_its_teacher():
+    """Swapped answers lose 0.6 of belief each: of 1,000 rows 24 lose 0.0144 and 26 lose 0.0156."""
+    believes_the_first = [0.8] * 500 + [0.2] * 500
+    assert LESS_THAN_TEACHER == 0.015
+    assert deep(FIRST, swapped(12), believes_the_first).accept
+    verdict = deep(FIRST, swapped(13), believes_the_first)
+    assert not verdict.accept
+    assert verdict.why == (
+        "held-out labels support its answers less than those of its teacher (-1.6 points)"
+    )
+    assert verdict.numbers["belief gain over teacher"] == pytest.approx(-0.0156)
+
+
+def test_deep_students_that_each_lose_a_little_are_refused_before_it_adds_up():
+    """0.0108 below its teacher is allowed, 0.0216 below round 0 is not."""
+    believes_the_first = [0.8] * 500 + [0.2] * 500
+    verdict = deep(swapped(9), swapped(18), believes_the_first)
+    assert verdict.numbers["belief gain over teacher"] == pytest.approx(-0.0108)
+    assert not verdict.accept
+    assert "than those of round 0" in verdict.why
 
 
 def test_small_steps_do_not_add_up_because_every_round_is_compared_with_round_0():

@@ -89,10 +89,11 @@ class Readings:
 
     def compared(self, teacher: Round, student: Round) -> Answers:
         """The answers of round 0, of a teacher and of its student."""
-        if student.encoder_of is None and self.job.method.probe is not None:
+        deep = student.encoder_of is None
+        if deep and self.job.method.probe is not None:
             self._readers[student.number] = student
         first = self.answers(self._first)
-        return Answers(first, self.answers(teacher), self.answers(student))
+        return Answers(first, self.answers(teacher), self.answers(student), deep)
 
     @cached_property
     def folds(self) -> Folds | None:

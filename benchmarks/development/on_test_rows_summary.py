@@ -96,7 +96,8 @@ def total(name: str, gains: list[dict[str, float]]) -> None:
     print(
         f"{name}: {len(gains)} tasks, over the teacher before mean {fmean(gain):+.2f}, median "
         f"{median(gain):+.2f}, worst {min(gain):+.2f}; macro F1 {fmean(f1):+.2f}, "
-        f"{median(f1):+.2f}, {min(f1):+.2f}; over its own teacher {fmean(own):+.2f}, worst {min(own):+.2f}"
+        f"{median(f1):+.2f}, {min(f1):+.2f}; over its own teacher {fmean(own):+.2f}, "
+        f"worst {min(own):+.2f}"
     )
 
 

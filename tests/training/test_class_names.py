@@ -77,15 +77,18 @@ def test_pairs_have_no_class_name_rows():
     assert class_name_rows(pair, gold_of({"bad": "dull", "good": "fine"})) == ()
 
 
-def test_a_fit_learns_from_the_names_only_where_asked(tiny_backbone, monkeypatch):
-    """The gold rows of the table grow by the rows of the names, and the weights differ."""
+@pytest.mark.parametrize("names_count", [True, False])
+def test_a_fit_says_how_many_rows_of_names_it_learns_from(tiny_backbone, monkeypatch, names_count):
+    """Asked for and refused, they change no weight."""
     from selftrain.training import class_names
 
-    monkeypatch.setattr(class_names, "better_than_chance", lambda *_: True)
-    weights = {}
-    for asked in (False, True):
+    monkeypatch.setattr(class_names, "better_than_chance", lambda *_: names_count)
+    fitted, weights = {}, {}
+    for asked in (None, True):
         how = replace(TEACHER, class_names=asked)
         model = build(TASK, tiny_backbone("bert"), how.architecture, seed=1)
-        fit(model, Lesson(GOLD), how, seed=1, machine=MACHINE)
+        fitted[asked] = fit(model, Lesson(GOLD), how, seed=1, machine=MACHINE)
         weights[asked] = model.head.out.weight.clone()
-    assert not torch.equal(weights[False], weights[True])
+    assert fitted[None].name_rows is None
+    assert fitted[True].name_rows == (len(TEMPLATES) * 2 if names_count else 0)
+    assert torch.equal(weights[None], weights[True]) is not names_count

@@ -28,6 +28,7 @@ def round_line(number: int, rounds: int, numbers: Mapping[str, Any], why: str = 
         prior_phrase(numbers.get("prior")),
         phrase("changed {:.0%}", numbers, "changed"),
         phrase("masked-word loss {:.2f}", numbers, "adapted"),
+        phrase("class-name rows {}", fitted, "name_rows"),
         phrase("loss {:.3f}", fitted, "loss"),
         phrase("contrast {:.2f}", fitted, "contrast"),
         phrase("{} of {} trained", fitted, "tuned", "total", shown=count),

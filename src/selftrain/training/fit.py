@@ -46,6 +46,8 @@ class Fitted:
     total: int
     """Parameters of the model."""
     seconds: float
+    name_rows: int | None = None
+    """Rows made of class names, 0 where the names say too little; None where not asked for."""
 
 
 def fit(model: Classifier, lesson: Lesson, tune: Tune, *, seed: int, machine: Machine) -> Fitted:
@@ -56,8 +58,8 @@ def fit(model: Classifier, lesson: Lesson, tune: Tune, *, seed: int, machine: Ma
     lesson = Lesson(lesson.gold) if tune.train_on == "gold" else lesson
     if isinstance(tune.tuning, Probe):
         return fit_head(model, lesson, started)
-    if tune.class_names:
-        lesson = replace(lesson, gold=(*lesson.gold, *class_name_rows(model, lesson.gold)))
+    name_rows = class_name_rows(model, lesson.gold) if tune.class_names else None
+    lesson = replace(lesson, gold=(*lesson.gold, *(name_rows or ())))
     if tune.head_start == "regression":
         regress_head(model, [*lesson.gold, *lesson.easy])
     table = Table.of(model, lesson)
@@ -95,6 +97,7 @@ def fit(model: Classifier, lesson: Lesson, tune: Tune, *, seed: int, machine: Ma
         tuned=sum(p.numel() for p in model.trainable().values()),
         total=sum(p.numel() for p in model.parameters()),
         seconds=time.perf_counter() - started,
+        name_rows=None if name_rows is None else len(name_rows),
     )
 
 

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import features
 import numpy as np
@@ -103,7 +104,7 @@ def main() -> None:
             print(json.dumps(line), flush=True)
 
 
-def key_of(line: dict[str, object]) -> tuple[object, ...]:
+def key_of(line: dict[str, Any]) -> tuple[object, ...]:
     names = ("method", "variant", "seed", "labels", "pool", "foreign", "flipped")
     later = (line.get("scored on", "test"), *line.get("changes", []))
     return (*(line[name] for name in names), line.get("draw", 2048), *later)

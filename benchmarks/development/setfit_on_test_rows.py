@@ -14,6 +14,7 @@ import os
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import variants
 from on_test_rows import rows_of
@@ -65,7 +66,7 @@ def main() -> None:
             print(json.dumps(line), flush=True)
 
 
-def answered(python: str, job: dict[str, object]) -> dict[str, object]:
+def answered(python: str, job: dict[str, object]) -> dict[str, Any]:
     """What SetFit answers, and its seconds of training."""
     inner = Path(__file__).parents[1] / "setfit_alone.py"
     done = subprocess.run(
@@ -76,7 +77,8 @@ def answered(python: str, job: dict[str, object]) -> dict[str, object]:
         check=True,
         env={**os.environ, "HF_HUB_OFFLINE": "1"},
     )
-    return json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
 
 
 if __name__ == "__main__":

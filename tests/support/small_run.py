@@ -75,7 +75,17 @@ PROBE = replace(
     probe=ProbeRounds(rounds=2, select=Selection(count=None, shares=(0.5, 1.0), how="topk")),
 )
 """Two rounds of the teacher's head, a student, and two rounds of its head."""
-METHODS = {"sampled": METHOD, "laptop": LAPTOP, "probe": PROBE}
+DEFAULT = recipe("supcon")
+CONTRAST = replace(
+    DEFAULT,
+    teacher=replace(DEFAULT.teacher, steps=8, min_epochs=None, batch_size=4, learning_rate=1e-3),
+    student=(replace(DEFAULT.student[0], steps=6, batch_size=8, learning_rate=1e-3),),
+    probe=PROBE.probe,
+    pool=24,
+    passes=3,
+)
+"""The default: teacher and student by contrast, class names, a guard of folds."""
+METHODS = {"sampled": METHOD, "laptop": LAPTOP, "probe": PROBE, "contrast": CONTRAST}
 
 
 def example(label: str, number: int) -> Example:

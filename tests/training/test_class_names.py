@@ -72,6 +72,13 @@ def test_names_that_mislead_do_not_count():
     assert class_name_rows(Known(TASK, VECTORS), gold_of({"bad": "fine", "good": "dull"})) == ()
 
 
+@pytest.mark.parametrize("labels", [("+", "-"), ("very good", "very_good"), ("bad", "👍")])
+def test_names_without_words_or_that_read_alike_do_not_count(labels):
+    task = replace(TASK, labels=labels, template=None, words={})
+    gold = [replace(row, label=labels[row.label == "good"]) for row in GOLD]
+    assert class_name_rows(Known(task, {"": [1.0, 0.0]}), gold) == ()
+
+
 def test_pairs_have_no_class_name_rows():
     pair = Known(replace(TASK, pair=True, template=None, words={}), VECTORS)
     assert class_name_rows(pair, gold_of({"bad": "dull", "good": "fine"})) == ()

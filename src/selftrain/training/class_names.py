@@ -32,16 +32,18 @@ def words_of(label: str) -> str:
 def class_name_rows(model: Classifier, gold: Sequence[Labelled]) -> tuple[Labelled, ...]:
     """A row for each class and template; none for pairs, or where the names say too little.
 
+    Names without a word, or two that read alike, say nothing.
     The names must answer the gold rows better than chance, by one standard error: each row is
     given the class whose names are nearest to it (cosine, each class's mean over the rows taken
     out), by the features as they now are.
     """
-    if model.task.pair:
+    names = {label: words_of(label) for label in model.labels}
+    if model.task.pair or "" in names.values() or len({*names.values()}) < len(names):
         return ()
     rows = tuple(
-        Labelled(Example(f"class name: {label} {number}", template.format(words_of(label))), label)
+        Labelled(Example(f"class name {number}: {label}", template.format(name)), label)
         for number, template in enumerate(TEMPLATES)
-        for label in model.labels
+        for label, name in names.items()
     )
     by_names = F.normalize(model.read([row.example for row in rows]).features, dim=1)
     by_names = by_names.reshape(len(TEMPLATES), len(model.labels), -1).mean(0)  # [C, D]

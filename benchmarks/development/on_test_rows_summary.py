@@ -55,6 +55,8 @@ BEFORE = ("probe", "head-ft")
 
 def usual(line: Line) -> bool:
     condition = (line["labels"], line["pool"], line["foreign"], line["flipped"])
+    if line.get("scored on", "test") != "test" or line.get("changes"):
+        return False
     draw = DRAWS.get(line["method"], line.get("draw"))
     return condition == (16, 3000, False, 0) and line.get("draw", 2048) == draw
 

@@ -187,7 +187,7 @@ def test_list_tunes_adapters_and_the_mlm_head_in_every_stage(preset):
 def test_every_method_has_the_same_pool_rounds_and_steps(preset):
     base = upet("head", "adapter", preset)
     for name in BASES:
-        if BASES[name].system in ("supcon", "probe"):  # ours, no systems of the paper
+        if name == "supcon":  # ours: it draws fewer rows and has one student
             continue
         method = recipe(name, preset)
         assert method.pool == base.pool, name

@@ -11,11 +11,11 @@ import pytest
 
 from by_hand import METHOD, STUDENT, TEACHER
 from selftrain.errors import ConfigError
-from selftrain.method.losses import PHCE, EasyHard, Soft, SupCon
+from selftrain.method.losses import PHCE, EasyHard, Smooth, Soft, SupCon
 from selftrain.method.recipes import BASES, PRESETS, recipe
 from selftrain.method.selection import Certain, Reliable, Selection, Uniform
-from selftrain.method.spec import Method, Tune, from_plain, to_plain
-from selftrain.model.pel import Adapter
+from selftrain.method.spec import Agreement, Method, Tune, from_plain, to_plain
+from selftrain.model.pel import Adapter, Probe
 
 
 def toml(value: Any) -> str:
@@ -223,6 +223,11 @@ def test_only_a_linear_head_can_start_from_regression(wrong):
         ({"reader": "prompt"}, "a linear head"),
         ({"head": "dense"}, "a linear head"),
         ({"contrast": EasyHard()}, "no contrast"),
+        ({"smooth": Smooth()}, "no contrast"),
+        ({"reweigh": Agreement()}, "no contrast"),
+        ({"loss": PHCE()}, "no other loss"),
+        ({"head_start": "regression"}, "no other loss"),
+        ({"tuning": Probe()}, "a tuning of the encoder"),
         ({"batch_size": 2}, "4 or more"),
     ],
 )

@@ -37,7 +37,14 @@ def test_a_class_name_is_read_as_words(label, words):
 @pytest.mark.parametrize(("right", "counts"), [(16, False), (18, False), (19, True), (32, True)])
 def test_names_must_beat_chance_by_a_standard_error(right, counts):
     """32 rows of two classes: 16 are right by chance, the standard error is 2.8 rows."""
-    assert better_than_chance(torch.arange(32) < right, 2) is counts
+    assert better_than_chance(torch.arange(32) < right, torch.full((32,), 1 / 32), 2) is counts
+
+
+def test_a_class_with_many_labels_does_not_decide_for_the_others():
+    """All 22 rows of one class right and none of 10 others: half of the classes, as by chance."""
+    right = torch.arange(32) < 22
+    weights = torch.where(right, 1 / 44, 1 / 20)
+    assert not better_than_chance(right, weights, 2)
 
 
 class Known:

@@ -349,7 +349,7 @@ def test_a_regression_head_leaves_a_class_it_has_not_seen_as_it_was(tiny_backbon
 
 def test_a_contrast_of_labels_trains_the_encoder_and_ends_with_a_regression(tiny_backbone):
     """After it the rows of a class lie closer together, and the head is that of a regression."""
-    how = replace(TEACHER, supcon=SupCon(), steps=60)
+    how = replace(TEACHER, supcon=SupCon(), steps=60, head_learning_rate=None)
     model = build(TASK, tiny_backbone("bert"), how.architecture, seed=1)
     examples = [row.example for row in GOLD]
     same_class = torch.tensor([[a.label == b.label for a in GOLD] for b in GOLD])
@@ -368,3 +368,14 @@ def test_a_contrast_of_labels_trains_the_encoder_and_ends_with_a_regression(tiny
     torch.testing.assert_close(model.head.out.weight, trained)
     moving = {id(p) for group in groups(model, how) for p in group["params"]}
     assert moving.isdisjoint({id(p) for p in model.head.parameters()})
+    assert all(p.requires_grad for p in model.head.parameters())
+
+
+def test_a_regression_head_weighs_the_rows_as_the_lesson_does(tiny_backbone):
+    """A row of weight 3 counts as three copies of it."""
+    models = [build(TASK, tiny_backbone("bert"), Architecture(Full()), seed=1) for _ in range(2)]
+    regress_head(models[0], [*GOLD[:-1], replace(GOLD[-1], weight=3.0)])
+    regress_head(models[1], [*GOLD, GOLD[-1], GOLD[-1]])
+    expected = models[1].head.out.weight
+    length = (len(GOLD) + 2) / len(GOLD)  # vectors are divided by their mean length: nearly alike
+    torch.testing.assert_close(models[0].head.out.weight, expected, rtol=0.02 * length, atol=1e-3)

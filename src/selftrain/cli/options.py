@@ -149,7 +149,7 @@ class MethodOptions:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="See `selftrain methods` (probe; of a sweep upet-head-adapter).",
+            help="See `selftrain methods` (supcon; of a sweep upet-head-adapter).",
             rich_help_panel=METHOD,
         ),
     ] = None
@@ -180,7 +180,7 @@ class TrainingOptions(MethodOptions):
         int | None,
         typer.Option(
             metavar="R",
-            help="Rounds with a student of their own (probe: 0; others 3; paper: 5).",
+            help="Rounds with a student of their own (supcon: 1; probe: 0; others 3; paper: 5).",
             rich_help_panel=METHOD,
         ),
     ] = None

@@ -12,6 +12,7 @@ from math import sqrt
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from selftrain.data.rows import Example, Labelled
 from selftrain.model.classifier import Classifier
@@ -32,10 +33,9 @@ def words_of(label: str) -> str:
 def class_name_rows(model: Classifier, gold: Sequence[Labelled]) -> tuple[Labelled, ...]:
     """A row for each class and template; none for pairs, or where the names say too little.
 
-    Names without a word, or two that read alike, say nothing.
-    The names must answer the gold rows better than chance, by one standard error: each row is
-    given the class whose names are nearest to it (cosine, each class's mean over the rows taken
-    out), by the features as they now are.
+    Names without a word, or two that read alike, say nothing. The others must answer the gold rows
+    better than chance, by one standard error: each row is given the class whose names are nearest
+    to it (cosine, minus each name's mean over the rows), by the features as they now are.
     """
     names = {label: words_of(label) for label in model.labels}
     if model.task.pair or "" in names.values() or len({*names.values()}) < len(names):
@@ -49,13 +49,19 @@ def class_name_rows(model: Classifier, gold: Sequence[Labelled]) -> tuple[Labell
     by_names = by_names.reshape(len(TEMPLATES), len(model.labels), -1).mean(0)  # [C, D]
     texts = F.normalize(model.read([row.example for row in gold]).features, dim=1)
     similarity = texts @ F.normalize(by_names, dim=1).T  # [K, C]
-    answers = (similarity - similarity.mean(0)).argmax(1)
     labels = torch.tensor([model.labels.index(row.label) for row in gold])
-    return rows if better_than_chance(answers == labels, len(model.labels)) else ()
+    weights = 1 / (
+        labels.bincount()[labels] * len({*labels.tolist()})
+    )  # each class counts the same
+    answers = (similarity - weights @ similarity).argmax(1)
+    return rows if better_than_chance(answers == labels, weights, len(model.labels)) else ()
 
 
-def better_than_chance(right: torch.Tensor, classes: int) -> bool:
-    """Whether more answers are right than by chance, by one standard error or more."""
+def better_than_chance(right: Tensor, weights: Tensor, classes: int) -> bool:
+    """Whether answers [K] are right more often than by chance, by one standard error or more.
+
+    The weights of the answers, [K], add up to 1.
+    """
     chance = 1 / classes
-    error = sqrt(chance * (1 - chance) / len(right))
-    return float(right.double().mean()) >= chance + error
+    error = sqrt(chance * (1 - chance) * float(weights.square().sum()))
+    return float(weights[right].sum()) >= chance + error - 1e-6

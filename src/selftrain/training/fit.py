@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from random import Random
 
@@ -36,7 +37,7 @@ class Fitted:
 
     steps: int
     loss: float
-    """Without contrast and smoothness."""
+    """Without contrast and smoothness; with ``supcon`` the contrast of the labels itself."""
     contrast: float | None
     """None where the fit has no contrast."""
     anchors: float | None
@@ -81,7 +82,7 @@ def fit(model: Classifier, lesson: Lesson, tune: Tune, *, seed: int, machine: Ma
     )
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, slope(total, tune.warmup))
     course = Course(optimizer, schedule, total, tune.max_grad_norm)
-    with randomness(seed, "dropout", process):
+    with randomness(seed, "dropout", process), head_fixed(model, tune):
         trained = optimise(model, course, loss_of_step, machine)
         assert history.last_step is not None
         with torch.no_grad():  # no later loss would show that the last step broke the model
@@ -278,6 +279,19 @@ def groups(model: Classifier, tune: Tune) -> list[dict[str, object]]:
     return [{"params": params, "lr": rate} for params, rate in both if params]
 
 
+@contextmanager
+def head_fixed(model: Classifier, tune: Tune) -> Iterator[None]:
+    """No gradient for a head that the loss does not reach: several processes would wait for it."""
+    fixed = list(model.head.parameters()) if tune.supcon is not None and model.head else []
+    for parameter in fixed:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter in fixed:
+            parameter.requires_grad_(True)
+
+
 def slope(total: int, warmup: float) -> Callable[[int], float]:
     """The rate's factor at each step: up over the warm-up, then straight down to zero."""
     rise = max(1, math.ceil(total * warmup))
@@ -297,6 +311,8 @@ def regress_head(model: Classifier, items: Sequence[Labelled]) -> None:
     features = model.read([item.example for item in items]).features  # [N, D]
     labels = torch.tensor([model.labels.index(item.label) for item in items])
     present = sorted({*labels.tolist()})  # the rows of a class without a text stay as they are
-    found = logistic(features, labels, len(model.labels), strength=1.0)
+    weights = torch.tensor([item.weight for item in items])
+    given = None if bool((weights == 1).all()) else weights
+    found = logistic(features, labels, len(model.labels), strength=1.0, weights=given)
     model.head.out.weight[present] = found.weight[present].to(model.head.out.weight)
     model.head.out.bias[present] = found.bias[present].to(model.head.out.bias)

@@ -29,7 +29,7 @@ LESS_BELIEF_DEEP = 0.03
 LESS_THAN_TEACHER = 0.015
 """How much less than its teacher the folds may believe such a student.
 
-The last two limits come from 15 runs on design rows: section 7 of the same page.
+How the last two limits were chosen: section 7 of the same page.
 """
 
 

@@ -97,3 +97,9 @@ def test_a_table_keeps_every_cell() -> None:
     lines = console.file.getvalue().splitlines()
     assert lines[0].strip() == "t"
     assert [line for line in lines if "│" in line] == ["│ one │  1 │", "│ two │ 22 │"]
+
+
+def test_the_line_of_a_teacher_says_how_many_class_names_it_learns_from():
+    line = round_line(0, 3, {"fit": [{"loss": 1.9, "name_rows": 8}]})
+    assert line == "teacher     class-name rows 8   loss 1.900"
+    assert "class-name" not in round_line(0, 3, {"fit": [{"loss": 1.9, "name_rows": None}]})

@@ -145,9 +145,11 @@ class Tune:
             require(linear, "supcon", (self.reader, self.head), "a linear head, set by regression")
             encoder = not isinstance(self.tuning, Probe)
             require(encoder, "supcon", self.supcon, "a tuning of the encoder: probe has none")
-            unused = (self.loss, self.head_start, self.head_learning_rate)
-            expected = "no other loss, head_start or head_learning_rate beside it"
-            require(unused == (CrossEntropy(), "random", None), "supcon", unused, expected)
+            expected = "it to be left out: supcon trains the encoder, a regression sets the head"
+            require(self.loss == CrossEntropy(), "loss", self.loss.kind, expected)
+            require(self.head_start == "random", "head_start", self.head_start, expected)
+            rate = self.head_learning_rate
+            require(rate is None, "head_learning_rate", rate, expected)
             plain = self.contrast is None and self.smooth is None and self.reweigh is None
             require(plain, "supcon", self.supcon, "no contrast, smooth or reweigh beside it")
             fine = self.batch_size >= 4

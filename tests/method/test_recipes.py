@@ -10,6 +10,7 @@ from selftrain.method.losses import PHCE, CrossEntropy, Smooth, Soft
 from selftrain.method.recipes import (
     ABLATIONS,
     BASES,
+    DEFAULT,
     LAPTOP,
     PAPER,
     RECIPES,
@@ -195,6 +196,15 @@ def test_every_method_has_the_same_pool_rounds_and_steps(preset):
             assert method.rounds == base.rounds, name
             if base.student[0].steps:
                 assert sum(how.steps for how in method.student) == base.student[0].steps, name
+
+
+def test_the_contrast_of_the_default_belongs_to_the_laptop():
+    """It was measured on MiniLM: another preset keeps its own teacher, and the default's rounds."""
+    laptop, paper = recipe(DEFAULT, "laptop"), recipe(DEFAULT, "paper")
+    assert laptop.teacher.supcon is not None
+    assert laptop.teacher.class_names
+    assert paper.teacher == recipe("probe", "paper").teacher
+    assert (paper.rounds, paper.probe, paper.guard) == (laptop.rounds, laptop.probe, laptop.guard)
 
 
 def test_published_sizes_belong_to_the_baselines_alone():

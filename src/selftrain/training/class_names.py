@@ -50,9 +50,8 @@ def class_name_rows(model: Classifier, gold: Sequence[Labelled]) -> tuple[Labell
     texts = F.normalize(model.read([row.example for row in gold]).features, dim=1)
     similarity = texts @ F.normalize(by_names, dim=1).T  # [K, C]
     labels = torch.tensor([model.labels.index(row.label) for row in gold])
-    weights = 1 / (
-        labels.bincount()[labels] * len({*labels.tolist()})
-    )  # each class counts the same
+    classes_seen = len({*labels.tolist()})
+    weights = 1 / (classes_seen * labels.bincount()[labels])  # each class counts the same
     answers = (similarity - weights @ similarity).argmax(1)
     return rows if better_than_chance(answers == labels, weights, len(model.labels)) else ()
 

@@ -198,6 +198,8 @@ def test_an_unknown_entry_is_named_and_so_is_what_was_meant(place, meant):
         ("student.0.contrast.negatives", 0, r"N_n \(contrast negatives\) is 0"),
         ("student.0.contrast.temperature", 0, "temperature is 0"),
         ("student.0.tuning.width", 0, "adapter width is 0"),
+        ("student.0.interpolation", 0, "interpolation is 0.0; expected a share above 0"),
+        ("student.0.interpolation", 1.5, "interpolation is 1.5; expected a share above 0"),
     ],
 )
 def test_a_value_out_of_range_is_named(place, value, says):
@@ -235,6 +237,11 @@ def test_only_a_linear_head_can_start_from_regression(wrong):
 def test_what_a_contrast_of_labels_cannot_train_is_refused(wrong, says):
     with pytest.raises(ConfigError, match=says):
         Tune(supcon=SupCon(), **wrong)
+
+
+def test_an_encoder_that_does_not_move_has_no_way_to_take_back():
+    with pytest.raises(ConfigError, match="no interpolation"):
+        Tune(tuning=Probe(), interpolation=0.5)
 
 
 def test_a_method_without_rounds_needs_no_student():

@@ -214,7 +214,7 @@ def supcon(preset: Preset = "laptop") -> Method:
             learning_rate=5e-5,
             head_learning_rate=None,
         )
-        teacher = replace(contrast, class_names=True)
+        teacher = replace(contrast, class_names=True, interpolation=0.5)
         student = replace(
             contrast, starts_from="teacher", steps=60, min_epochs=None, gold_share=0.25
         )

@@ -107,6 +107,9 @@ class Tune:
     """The weight decay of AdamW."""
     warmup: float = 0.06
     """The share of the steps over which the rate rises."""
+    interpolation: float | None = None
+    """How much of the way from their start the trained weights keep: 0.75 takes a quarter of it
+    back (WiSE-FT). Left out, they stay as trained."""
     max_grad_norm: float = 1.0
     """A gradient with a larger norm is scaled down to this norm."""
     states: Literal["fp32", "fp16"] = "fp32"
@@ -133,6 +136,9 @@ class Tune:
         require(self.weight_decay >= 0, "weight_decay", self.weight_decay, "0 or more")
         require(self.max_grad_norm > 0, "max_grad_norm", self.max_grad_norm, "a number above 0")
         require(0 <= self.warmup <= 1, "warmup", self.warmup, "a share from 0 to 1")
+        if self.interpolation is not None:
+            share = self.interpolation
+            require(0 < share <= 1, "interpolation", share, "a share above 0, at most 1")
         if self.dropout is not None:
             require(0 <= self.dropout < 1, "dropout", self.dropout, "0 or more and below 1")
         if isinstance(self.tuning, Probe):
@@ -140,6 +146,8 @@ class Tune:
             require(linear, "tuning", "probe", "a linear head, the only part that learns")
             plain = self.contrast is None and self.smooth is None and self.reweigh is None
             require(plain, "tuning", "probe", "no contrast, smooth or reweigh: vectors stay fixed")
+            still = self.interpolation is None
+            require(still, "tuning", "probe", "no interpolation: the encoder does not move")
         if self.supcon is not None:
             linear = (self.reader, self.head) == ("head", "linear")
             require(linear, "supcon", (self.reader, self.head), "a linear head, set by regression")

@@ -82,7 +82,11 @@ def fit(model: Classifier, lesson: Lesson, tune: Tune, *, seed: int, machine: Ma
     )
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, slope(total, tune.warmup))
     course = Course(optimizer, schedule, total, tune.max_grad_norm)
-    with randomness(seed, "dropout", process), head_fixed(model, tune):
+    with (
+        interpolated(model, tune.interpolation),
+        randomness(seed, "dropout", process),
+        head_fixed(model, tune),
+    ):
         trained = optimise(model, course, loss_of_step, machine)
         assert history.last_step is not None
         with torch.no_grad():  # no later loss would show that the last step broke the model
@@ -290,6 +294,21 @@ def head_fixed(model: Classifier, tune: Tune) -> Iterator[None]:
     finally:
         for parameter in fixed:
             parameter.requires_grad_(True)
+
+
+@contextmanager
+def interpolated(model: Classifier, share: float | None) -> Iterator[None]:
+    """After it, the weights keep this share of their way from the start (WiSE-FT); None all of it.
+
+    Few labels teach an encoder what to look at, and make it forget what else it knew.
+    """
+    if share is None:
+        yield
+        return
+    start = {name: tensor.clone() for name, tensor in model.state().items()}
+    yield
+    for name, tensor in model.state().items():
+        tensor.copy_(start[name].lerp(tensor, share))
 
 
 def slope(total: int, warmup: float) -> Callable[[int], float]:

@@ -59,14 +59,15 @@ def from_pretrained(
     tuning: Any, learning_rate: float, **changes: Any
 ) -> Callable[[Method], Method]:
     """A student with a module, from the pretrained weights as in the paper."""
-    return by_loss(
-        tuning=tuning,
-        starts_from="pretrained",
-        head_start="regression",
-        learning_rate=learning_rate,
-        head_learning_rate=None,
-        **{"steps": 120} | changes,
-    )
+    settings = {
+        "tuning": tuning,
+        "starts_from": "pretrained",
+        "head_start": "regression",
+        "learning_rate": learning_rate,
+        "head_learning_rate": None,
+        "steps": 120,
+    }
+    return by_loss(**settings | changes)
 
 
 CANDIDATES: dict[str, Callable[[Method], Method]] = {

@@ -62,13 +62,13 @@ def test_there_are_as_many_rounds_as_asked_for(whole):
 def test_a_teacher_is_asked_once_about_the_slice(tiny_backbone, monkeypatch):
     """What a student said when it was compared is what it says as the next teacher."""
     asked = []
-    probabilities = Classifier.probabilities
+    read = Classifier.read
 
     def watched(model, rows):
         asked.append(len(rows))
-        return probabilities(model, rows)
+        return read(model, rows)
 
-    monkeypatch.setattr(Classifier, "probabilities", watched)
+    monkeypatch.setattr(Classifier, "read", watched)
     rounds = run(tiny_backbone("bert"))
     assert all(round_.accepted for round_ in rounds)
     assert len(asked) == 1 + METHOD.rounds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Annotated
@@ -51,6 +52,40 @@ def calibration_error(p: Tensor, gold: Tensor, bins: int = 10) -> float:
     """
     parts = reliability(p, gold, bins)
     return sum(rows * abs(confidence - right) for rows, confidence, right in parts) / len(gold)
+
+
+def debiased_calibration_error(p: Tensor, gold: Tensor, bins: int = 10) -> float:
+    """The expected calibration error over bins of as many rows each, without the share of chance.
+
+    Even where every confidence is true, the rows of a bin are right a little more or less often:
+    the plain error is never 0. What chance adds is subtracted, by the normal approximation (Kumar
+    et al., 2019).
+    """
+    confidence, answers = p.double().max(1)
+    order = confidence.argsort(stable=True)
+    right = (answers == gold).double()[order]
+    error = 0.0
+    for part, hits in zip(
+        confidence[order].tensor_split(bins), right.tensor_split(bins), strict=True
+    ):
+        if len(part):
+            gap, share = float((part - hits).mean()), float(hits.mean())
+            spread = math.sqrt(share * (1 - share) / len(part))
+            error += len(part) / len(gold) * (abs(gap) - added_by_chance(gap, spread))
+    return max(0.0, error)
+
+
+def added_by_chance(gap: float, spread: float) -> float:
+    """How much larger |gap + noise| is on the mean than |gap|, with normal noise of this spread.
+
+    >>> round(added_by_chance(0.0, 0.1), 4), round(added_by_chance(0.5, 0.1), 4)
+    (0.0798, 0.0)
+    """
+    if not spread:
+        return 0.0
+    ratio = abs(gap) / spread
+    density = math.sqrt(2 / math.pi) * math.exp(-(ratio**2) / 2)
+    return spread * (density - ratio * math.erfc(ratio / math.sqrt(2)))
 
 
 def error_detection_area(trust: Tensor, right: Tensor) -> float:

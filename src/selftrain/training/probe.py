@@ -56,10 +56,6 @@ class Vectors:
         """The vectors of these pool rows, [N, D]."""
         return self.pool[[self.places[example.uid] for example in examples]]
 
-    def answers(self, model: Classifier, examples: Sequence[Example]) -> list[str]:
-        """The label that a model with this encoder gives to each of these pool rows."""
-        return [model.labels[c] for c in logits_of(model, self.of(examples)).argmax(1).tolist()]
-
     def annotate(
         self,
         teacher: Classifier,

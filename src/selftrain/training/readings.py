@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from selftrain.data.pool import Pool
 from selftrain.data.rows import Example
@@ -20,7 +21,7 @@ from selftrain.training.folds import Folds, folds_of
 from selftrain.training.guard import Answers, Guard, NotWorse, no_class_lost
 from selftrain.training.job import Job, new_model
 from selftrain.training.machine import Machine
-from selftrain.training.probe import Vectors
+from selftrain.training.probe import Vectors, logits_of
 
 if TYPE_CHECKING:
     from selftrain.training.loop import Round
@@ -43,7 +44,7 @@ class Readings:
         self._readers = {round_.number: round_ for round_ in done if round_.encoder_of is None}
         """By number, the rounds that trained an encoder; with probe rounds alone they are used."""
         self._vectors: dict[int, Vectors] = {}
-        self._answers: dict[int, list[str]] = {}
+        self._logits: dict[int, Tensor] = {}
 
     def vectors(self, round_: Round) -> Vectors:
         """The vectors of the pool under the encoder of a round."""
@@ -75,17 +76,21 @@ class Readings:
         """How the pool is annotated: by stored vectors where there are probe rounds."""
         return annotate if self.job.method.probe is None else self.vectors(teacher).annotate
 
-    def answers(self, round_: Round) -> list[str]:
-        """The label that the model of a round gives to each row of the slice."""
-        if round_.number not in self._answers:
+    def logits(self, round_: Round) -> Tensor:
+        """What the model of a round says of each row of the slice, [N, C]."""
+        if round_.number not in self._logits:
             model = round_.model
             if self.job.method.probe is not None:
-                answers = self.vectors(round_).answers(model, self.rows)
+                logits = logits_of(model, self.vectors(round_).of(self.rows))
             else:
-                classes = model.probabilities(self.rows).argmax(1).tolist()
-                answers = [model.labels[c] for c in classes]
-            self._answers[round_.number] = answers
-        return self._answers[round_.number]
+                logits = model.read(self.rows).logits
+            self._logits[round_.number] = logits
+        return self._logits[round_.number]
+
+    def answers(self, round_: Round) -> list[str]:
+        """The label that the model of a round gives to each row of the slice."""
+        labels = round_.model.labels
+        return [labels[c] for c in self.logits(round_).argmax(1).tolist()]
 
     def compared(self, teacher: Round, student: Round) -> Answers:
         """The answers of round 0, of a teacher and of its student."""

@@ -81,6 +81,8 @@ def test_evaluate_prints_a_table_and_nothing_else(bert: Path) -> None:
     assert (said.code, said.err) == (0, "")
     for name in ("test.csv", "accuracy", "macro_f1", "f1 good", "calibration_error", "rows"):
         assert name in said.out
+    for name in ("mean confidence", "true label", "answered good"):
+        assert name in said.out
 
 
 def test_predict_prints_csv_or_json_lines_and_writes_what_the_name_says(

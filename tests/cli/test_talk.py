@@ -9,7 +9,7 @@ import pytest
 
 import command
 from command import selftrain
-from selftrain.cli.talk import json_of, show
+from selftrain.cli.talk import confusion_table, json_of, show
 from selftrain.escape import printable
 
 
@@ -39,3 +39,18 @@ def test_a_label_cannot_paint_the_screen(folder: Path) -> None:
     (folder / "labelled.csv").write_text(command.csv(rows, "text", "label"), encoding="utf-8")
     said = selftrain("fit labelled.csv -u pool.csv -o run")
     assert said.lines[0].startswith(r"error: class `\x1b[31m[bold]:bomb:` has 1 labelled example")
+
+
+def test_of_many_classes_the_most_frequent_errors_are_shown() -> None:
+    labels = [f"c{number}" for number in range(8)]
+    counts = {label: dict.fromkeys(labels, 0) | {label: 9} for label in labels}
+    counts["c1"]["c2"], counts["c5"]["c0"] = 3, 4
+    head, rows = confusion_table(counts)
+    assert head == ("true label", "answered as", "rows")
+    assert rows == [("c5", "c0", "4"), ("c1", "c2", "3")]
+
+
+def test_of_few_classes_the_whole_matrix_is_shown() -> None:
+    head, rows = confusion_table({"ham": {"ham": 5, "spam": 1}, "spam": {"ham": 0, "spam": 2}})
+    assert head == ("true label", "answered ham", "answered spam")
+    assert rows == [("ham", "5", "1"), ("spam", "0", "2")]

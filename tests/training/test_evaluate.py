@@ -13,7 +13,7 @@ from by_hand import example
 from selftrain.data.rows import Example, Labelled
 from selftrain.errors import DataError
 from selftrain.training import evaluate as evaluate_room
-from selftrain.training.evaluate import answered, evaluate
+from selftrain.training.evaluate import answered, evaluate, evaluation
 from selftrain.training.machine import Machine
 
 
@@ -56,6 +56,13 @@ def test_scores_by_hand():
         },
         abs=1e-12,
     )
+
+
+def test_errors_by_class_and_by_confidence_are_told_beside_the_scores():
+    result = evaluation(MODEL, gold("bad", "good", "bad", "bad"))
+    assert result["accuracy"] == 0.75
+    assert result["confusion"] == {"bad": {"bad": 2, "good": 1}, "good": {"bad": 0, "good": 1}}
+    assert result["reliability"] == [{"rows": 4, "confidence": 0.75, "accuracy": 0.75}]
 
 
 def test_a_class_missing_from_the_test_rows_has_an_f1_of_zero():

@@ -8,12 +8,15 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
+from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, roc_auc_score
 
 from selftrain.experiments.stats import DRAWS, EXACT, holm, sign_flip, spread
 from selftrain.training.metrics import (
     accuracy,
+    added_by_chance,
     calibration_error,
+    confusion,
+    debiased_calibration_error,
     error_detection_area,
     f1,
     macro_f1,
@@ -31,6 +34,14 @@ def test_accuracy_and_f1_are_scikit_learns(pairs):
     each = f1_score(gold, answers, labels=range(4), average=None, zero_division=0)
     assert [f1(answers, gold, c) for c in range(4)] == pytest.approx(each.tolist())
     assert macro_f1(answers, gold, 4) == pytest.approx(each.mean())
+
+
+@quick
+@given(PAIRS)
+def test_a_confusion_matrix_is_scikit_learns(pairs):
+    answers, gold = (torch.tensor(side) for side in zip(*pairs, strict=True))
+    expected = confusion_matrix(gold, answers, labels=range(4))
+    assert confusion(answers, gold, 4).tolist() == expected.tolist()
 
 
 def test_f1_by_hand():
@@ -58,6 +69,40 @@ def test_answers_that_are_right_as_often_as_they_say_are_calibrated():
     p = torch.tensor([[0.75, 0.25]] * 4, dtype=torch.float64)
     assert calibration_error(p, torch.tensor([0, 0, 0, 1])) == pytest.approx(0)
     assert calibration_error(p, torch.tensor([1, 1, 1, 1])) == pytest.approx(0.75)
+
+
+def confident(rows: int, too_sure: float, seed: int):
+    """Answers with confidences from 0.55 to 1, right less often than they say by ``too_sure``."""
+    generator = torch.Generator().manual_seed(seed)
+    sure = 0.55 + 0.45 * torch.rand(rows, generator=generator, dtype=torch.float64)
+    wrong = torch.rand(rows, generator=generator, dtype=torch.float64) > sure - too_sure
+    return torch.stack([sure, 1 - sure], 1), wrong.long()
+
+
+def test_chance_adds_little_to_the_debiased_error():
+    """True confidences: what is left of the plain error is less; an error of 0.2 stays."""
+    plain, debiased, large = [], [], []
+    for seed in range(40):
+        p, gold = confident(300, 0.0, seed)
+        plain.append(calibration_error(p, gold))
+        debiased.append(debiased_calibration_error(p, gold))
+        large.append(debiased_calibration_error(*confident(300, 0.2, seed)))
+    assert sum(debiased) < 0.8 * sum(plain)
+    assert sum(large) / 40 == pytest.approx(0.2, abs=0.015)
+
+
+def test_without_chance_the_debiased_error_is_the_gap():
+    """All wrong at a confidence of 0.75: nothing varies, the gap is 0.75."""
+    p = torch.tensor([[0.75, 0.25]] * 20, dtype=torch.float64)
+    assert debiased_calibration_error(p, torch.ones(20).long()) == pytest.approx(0.75)
+
+
+def test_what_chance_adds_is_the_mean_of_a_folded_normal():
+    generator = torch.Generator().manual_seed(1)
+    noise = 0.1 * torch.randn(200_000, generator=generator, dtype=torch.float64)
+    for gap in (0.0, 0.03, -0.1, 0.4):
+        measured = float((gap + noise).abs().mean()) - abs(gap)
+        assert added_by_chance(gap, 0.1) == pytest.approx(measured, abs=1e-3)
 
 
 @quick

@@ -10,7 +10,7 @@ import typer
 
 from selftrain.cli import inputs, options
 from selftrain.cli.bundles import with_options
-from selftrain.cli.talk import Watch, json_of, show_json, show_scores, warn
+from selftrain.cli.talk import Watch, json_of, show_evaluation, show_json, warn
 from selftrain.errors import ConfigError, require
 
 
@@ -87,7 +87,7 @@ def evaluate(
     hardware: options.DeviceOptions,
     as_json: options.Json = False,
 ) -> None:
-    """Score a run on labelled texts: accuracy, F1, calibration.
+    """Score a run on labelled texts: accuracy, F1, calibration, and where it errs.
 
     selftrain evaluate run test.csv
     """
@@ -103,10 +103,10 @@ def evaluate(
         warn(notes)
         model, machine = inputs.load_model(run, round_, backbone, hardware, examples, watch)
 
-        from selftrain.training.evaluate import evaluate as score
+        from selftrain.training.evaluate import evaluation
 
-        scores = score(model, rows, machine)
+        result = evaluation(model, rows, machine)
     if as_json:
-        show_json(scores)
+        show_json(result)
     else:
-        show_scores(scores, str(test))
+        show_evaluation(result, str(test))

@@ -11,7 +11,7 @@ import typer
 from selftrain.cli import inputs, options
 from selftrain.cli.bundles import with_options
 from selftrain.cli.config import settings_of
-from selftrain.cli.talk import Watch, resumable, say, show_json, show_scores, warn
+from selftrain.cli.talk import Watch, resumable, say, show_evaluation, show_json, warn
 
 if TYPE_CHECKING:
     from selftrain.cli.config import Config
@@ -51,7 +51,7 @@ def fit(
     if as_json:
         show_json(result)
     elif "test" in result:
-        show_scores(result["test"], f"{files.test}, round {result['final_round']}")
+        show_evaluation(result["test"], f"{files.test}, round {result['final_round']}")
 
 
 def prepare(
@@ -83,7 +83,7 @@ def learn(
     """Train round by round, with a line for each; then score the final model on the test rows."""
     from selftrain.runs.lines import line_of
     from selftrain.runs.train import train
-    from selftrain.training.evaluate import evaluate
+    from selftrain.training.evaluate import evaluate, evaluation
     from selftrain.training.loop import last_accepted
 
     rounds, facts = [], []
@@ -95,7 +95,7 @@ def learn(
             rounds.append(round_)
     final = last_accepted(rounds)
     say(f"model: {out}, round {final.number}")
-    on_test = {"test": evaluate(final.model, test, machine)} if test else {}
+    on_test = {"test": evaluation(final.model, test, machine)} if test else {}
     return {"run": str(out), "final_round": final.number, "rounds": facts, **on_test}
 
 

@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -138,13 +138,42 @@ def _readable(found: re.Match[str]) -> str:
     return found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1]
 
 
-def show_scores(scores: Mapping[str, float], title: str) -> None:
-    """The scores of ``evaluate`` as a table on stdout."""
-    rows = [
+FEW_CLASSES = 6
+"""Up to here a confusion matrix fits a terminal; of more classes the largest errors are shown."""
+LARGEST_ERRORS = 10
+
+
+def show_evaluation(result: Mapping[str, Any], title: str) -> None:
+    """An evaluation as tables on stdout: scores, then errors by confidence and by class."""
+    scores = [
         (name, f"{value:.0f}" if name == "rows" else f"{value:.3f}")
-        for name, value in scores.items()
+        for name, value in result.items()
+        if isinstance(value, float)
     ]
-    show((title, ""), rows, numeric=True)
+    show((title, ""), scores, numeric=True)
+    bins = [
+        (f"{each['confidence']:.2f}", f"{each['accuracy']:.2f}", f"{each['rows']}")
+        for each in result["reliability"]
+    ]
+    show(("mean confidence", "right", "rows"), bins, numeric=True)
+    show(*confusion_table(result["confusion"]), numeric=True)
+
+
+def confusion_table(
+    counts: Mapping[str, Mapping[str, int]],
+) -> tuple[Sequence[str], list[Sequence[str]]]:
+    """Head and rows of a confusion matrix; of many classes the most frequent errors."""
+    if len(counts) <= FEW_CLASSES:
+        rows = [(label, *map(str, row.values())) for label, row in counts.items()]
+        return ("true label", *(f"answered {label}" for label in counts)), [*rows]
+    wrong = [
+        (label, answer, number)
+        for label, row in counts.items()
+        for answer, number in row.items()
+        if number and answer != label
+    ]
+    largest = sorted(wrong, key=lambda each: -each[2])[:LARGEST_ERRORS]
+    return ("true label", "answered as", "rows"), [(a, b, str(n)) for a, b, n in largest]
 
 
 # ── progress, on stderr ──

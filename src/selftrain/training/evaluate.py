@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -11,7 +11,14 @@ from torch import Tensor
 from selftrain.data.rows import Example, Labelled
 from selftrain.errors import DataError
 from selftrain.training.machine import Machine
-from selftrain.training.metrics import accuracy, calibration_error, f1, macro_f1
+from selftrain.training.metrics import (
+    accuracy,
+    calibration_error,
+    confusion,
+    f1,
+    macro_f1,
+    reliability,
+)
 
 ROWS_AT_ONCE = 256
 
@@ -57,6 +64,29 @@ def answered(
         ]
     )
     return p, gold
+
+
+def evaluation(
+    model: Predictor, test: Sequence[Labelled], machine: Machine | None = None
+) -> dict[str, Any]:
+    """The scores of ``evaluate``, and where the answers err; all plain data."""
+    p, gold = answered(model, test, machine)
+    return {**score(p, gold, model.labels), **errors(p, gold, model.labels)}
+
+
+def errors(p: Tensor, gold: Tensor, labels: Sequence[str]) -> dict[str, Any]:
+    """Where answers err: rows by gold class and answer, and by confidence; both plain data."""
+    counts = confusion(p.argmax(1), gold, len(labels)).tolist()
+    return {
+        "confusion": {
+            label: dict(zip(labels, row, strict=True))
+            for label, row in zip(labels, counts, strict=True)
+        },
+        "reliability": [
+            {"rows": rows, "confidence": confidence, "accuracy": right}
+            for rows, confidence, right in reliability(p, gold)
+        ],
+    }
 
 
 def score(p: Tensor, gold: Tensor, labels: Sequence[str]) -> Mapping[str, float]:

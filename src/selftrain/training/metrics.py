@@ -29,6 +29,11 @@ def macro_f1(answers: Tensor, gold: Tensor, classes: int) -> float:
     return fmean(f1(answers, gold, c) for c in range(classes))
 
 
+def confusion(answers: Tensor, gold: Tensor, classes: int) -> Tensor:
+    """How many rows of each gold class (first index) got each answer, [C, C]."""
+    return (gold * classes + answers).bincount(minlength=classes**2).reshape(classes, classes)
+
+
 def reliability(p: Tensor, gold: Tensor, bins: int = 10) -> list[tuple[int, float, float]]:
     """Of each equal bin of confidence the number of answers, their confidence and accuracy.
 

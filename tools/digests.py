@@ -111,7 +111,7 @@ def digests_of(name: str, place: Path) -> dict[str, Any]:
         command(fit)
     rounds = sorted((run / "rounds").iterdir(), key=lambda folder: int(folder.name))
     out = place / "answers.jsonl"
-    command(f"predict {run} {place}/new.csv -o {out} {common}")
+    command(f"predict {run} {place}/new.csv --raw -o {out} {common}")
     return {"rounds": [round_digests(folder) for folder in rounds], "answers": answers(out)}
 
 

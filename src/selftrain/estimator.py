@@ -50,8 +50,9 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     with a label of None or NaN. Labels may be of any type that can be sorted; predictions have the
     same type. Parameters are those of ``selftrain fit``; ``changes`` is its method table.
 
-    After ``fit``: ``classes_``, ``model_``, ``rounds_`` (what each round gave), and ``notes_``
-    (counts of dropped or changed rows; also given as warnings).
+    After ``fit``: ``classes_``, ``model_``, ``rounds_`` (what each round gave), ``estimate_`` (the
+    expected accuracy of each round, and labels that look wrong; None with too few labels), and
+    ``notes_`` (counts of dropped or changed rows; also given as warnings).
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -105,6 +106,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         from selftrain.method.changes import backbone_for
         from selftrain.model.backbone import load
         from selftrain.runs.lines import line_of, logged_to
+        from selftrain.training.estimate import estimate
         from selftrain.training.job import Job
         from selftrain.training.loop import last_accepted, self_train
         from selftrain.training.machine import Machine
@@ -130,7 +132,11 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 rounds.append(round_)
         self.notes_ = dict(notes)
         self.rounds_ = rounds
-        self.model_: Classifier = last_accepted(rounds).model
+        final = last_accepted(rounds)
+        self.model_: Classifier = final.model
+        self.estimate_ = estimate(job, rounds, machine)
+        if self.estimate_ is not None:
+            self.model_.temperature = self.estimate_.of(final.number).temperature
         self.classes_ = np.asarray(classes)
         return self
 
@@ -171,7 +177,11 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             if place == Path.cwd():  # replacing it would leave the process in a removed folder
                 raise RunError(f"{place} is the working folder", "choose a new folder in it")
             place.parent.mkdir(parents=True, exist_ok=True)
-        facts = {"params": self.get_params(), "classes": self.classes_.tolist()}
+        facts = {
+            "params": self.get_params(),
+            "classes": self.classes_.tolist(),
+            "temperature": self.model_.temperature,
+        }
         with replacing(place) as target:
             self.model_.save(target)
             (target / FACTS).write_text(json.dumps(facts, indent=2, default=str) + "\n", "utf-8")
@@ -192,11 +202,13 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         facts = place / FACTS
         if not is_run:  # a model may be in a hub's cache, which is made of links
             facts = Path(os.path.realpath(facts))
-        params, classes = read_facts(facts, model.labels)
+        params, classes, temperature = read_facts(facts, model.labels)
         if params.get("backbone") not in EMBEDDED:  # the next fit would follow it
             params["backbone"] = backbone
         self = cls(**params)
         self.model_, self.classes_ = model, np.asarray(classes)
+        if not is_run:
+            model.temperature = temperature
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -258,10 +270,10 @@ def classes_of(labels: Iterable[Any]) -> list[Any]:
     return classes
 
 
-def read_facts(path: Path, labels: Sequence[str]) -> tuple[dict[str, Any], list[Any]]:
-    """Parameters and original labels; labels are strings where a model was saved without them."""
+def read_facts(path: Path, labels: Sequence[str]) -> tuple[dict[str, Any], list[Any], float]:
+    """Parameters, original labels (strings where a model was saved without them), temperature."""
     if not os.path.lexists(path):
-        return {}, list(labels)
+        return {}, list(labels), 1.0
     try:
         facts = json.loads(plain_file(path, LARGEST_FACTS).read_text("utf-8"))
         params, classes = dict(facts["params"]), list(facts["classes"])
@@ -269,6 +281,9 @@ def read_facts(path: Path, labels: Sequence[str]) -> tuple[dict[str, Any], list[
             raise ValueError("it has unknown parameters")
         if [name_of(label) for label in classes] != list(labels):
             raise ValueError("its classes are not those of the model")
+        temperature = float(facts.get("temperature", 1.0))
+        if not 0 < temperature < float("inf"):
+            raise ValueError(f"its temperature is {temperature}")
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ModelError(f"{path} cannot be read: {error}", "copy the folder again") from None
-    return params, classes
+    return params, classes, temperature

@@ -23,9 +23,9 @@ EVALUATE = "evaluate run test.csv --backbone"
 def test_fit_says_a_line_a_round_and_prints_nothing(folder: Path, bert: Path) -> None:
     said = selftrain(FIT.format(bert=bert) + " --dev dev.csv")
     assert (said.code, said.out) == (0, "")
-    assert [line.split()[0] for line in said.lines] == ["teacher", "round", "model:"]
+    assert [line.split()[0] for line in said.lines] == ["teacher", "round", "model:", "expected"]
     assert all(" dev " in line for line in said.lines[:2])
-    assert said.lines[-1].startswith("model: run, round ")
+    assert said.lines[-2].startswith("model: run, round ")
 
 
 def test_fit_on_a_finished_run_says_so_and_shows_its_rounds_again(life: Path, bert: Path) -> None:
@@ -33,7 +33,9 @@ def test_fit_on_a_finished_run_says_so_and_shows_its_rounds_again(life: Path, be
     said = selftrain(FIT.format(bert=bert) + " --dev dev.csv")
     assert said.code == 0
     assert said.lines[0] == "run is finished: these are its rounds"
-    assert [line.split()[0] for line in said.lines[1:]] == ["teacher", "round", "model:"]
+    assert [line.split()[0] for line in said.lines[1:]] == [
+        *("teacher", "round", "model:", "expected")
+    ]
     assert command.snapshot(life) == before
 
 
@@ -51,7 +53,9 @@ def test_fit_with_more_rounds_adds_them(life: Path, bert: Path) -> None:
     whole = model.read_bytes()
     said = selftrain(FIT.format(bert=bert) + " --dev dev.csv --rounds 2")
     assert said.lines[0] == "run resumes after round 1"
-    assert [line.split()[0] for line in said.lines[1:]] == ["teacher", "round", "round", "model:"]
+    assert [line.split()[0] for line in said.lines[1:]] == [
+        *("teacher", "round", "round", "model:", "expected")
+    ]
     assert model.read_bytes() == whole
     fewer = selftrain(FIT.format(bert=bert) + " --dev dev.csv --rounds 1")
     assert fewer.code == 1

@@ -80,7 +80,9 @@ def test_beliefs_that_know_nothing_leave_equal_shares():
 def test_tilted_belief_is_bayes_by_hand():
     """0.5 and 0.4 with a prior of 0.8 : 0.2 are 0.8 and 8/11 for the first class."""
     belief = torch.tensor([[0.5, 0.5], [0.4, 0.6]], dtype=torch.float64)
-    folds = Folds(belief, torch.tensor([0.8, 0.2], dtype=torch.float64))
+    folds = Folds(
+        belief, torch.tensor([0.8, 0.2], dtype=torch.float64), belief, torch.zeros(0).long()
+    )
     assert folds.tilted(torch.tensor([0, 0])) == pytest.approx((0.8 + 8 / 11) / 2)
     assert folds.tilted(torch.tensor([1, 0])) == pytest.approx((0.2 + 8 / 11) / 2)
 

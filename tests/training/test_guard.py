@@ -66,7 +66,9 @@ FIRST = ["bad"] * 500 + ["good"] * 500
 
 def folds(belief_in_bad: list[float]) -> Folds:
     belief = torch.tensor([[p, 1 - p, 0.0] for p in belief_in_bad], dtype=torch.float64)
-    return Folds(belief, torch.tensor([0.5, 0.5, 0.0], dtype=torch.float64))
+    return Folds(
+        belief, torch.tensor([0.5, 0.5, 0.0], dtype=torch.float64), belief, torch.zeros(0).long()
+    )
 
 
 def judged(after, belief_in_bad):

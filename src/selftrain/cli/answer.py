@@ -34,6 +34,7 @@ def predict(
     with_text: Annotated[
         bool, typer.Option("--with-text", help="Repeat each text beside its answer.")
     ] = False,
+    raw: options.Raw = False,
     columns: options.TextColumns,
     round_: options.RoundNumber = None,
     backbone: options.RunBackbone = None,
@@ -63,6 +64,8 @@ def predict(
             inputs.check_fits(run, table.examples)
         warn(notes)
         model, machine = inputs.load_model(run, round_, backbone, hardware, table.examples, watch)
+        if raw:
+            model.temperature = 1.0
 
         from selftrain.runs.predict import answers
         from selftrain.runs.predict import columns as names_of
@@ -82,6 +85,7 @@ def evaluate(
     run: options.RunFolder,
     test: Annotated[Path, typer.Argument(help="Labelled texts the model has never seen.")],
     columns: options.ColumnOptions,
+    raw: options.Raw = False,
     round_: options.RoundNumber = None,
     backbone: options.RunBackbone = None,
     hardware: options.DeviceOptions,
@@ -102,6 +106,8 @@ def evaluate(
             inputs.check_fits(run, examples)
         warn(notes)
         model, machine = inputs.load_model(run, round_, backbone, hardware, examples, watch)
+        if raw:
+            model.temperature = 1.0
 
         from selftrain.training.evaluate import evaluation
 

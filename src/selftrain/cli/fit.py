@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -80,8 +81,9 @@ def prepare(
 def learn(
     out: Path, job: Job, test: Sequence[Labelled], machine: Machine, watch: Watch
 ) -> dict[str, Any]:
-    """Train round by round, with a line for each; then score the final model on the test rows."""
-    from selftrain.runs.lines import line_of
+    """Train round by round, with a line for each; estimate; score the final model on test rows."""
+    from selftrain.runs.estimates import estimated
+    from selftrain.runs.lines import estimate_lines, line_of
     from selftrain.runs.train import train
     from selftrain.training.evaluate import evaluate, evaluation
     from selftrain.training.loop import last_accepted
@@ -93,10 +95,18 @@ def learn(
             say(line_of(round_, job.method.total_rounds, dev=scores.get("accuracy")))
             facts.append({**plain(round_), **({"dev": scores} if scores else {})})
             rounds.append(round_)
-    final = last_accepted(rounds)
-    say(f"model: {out}, round {final.number}")
-    on_test = {"test": evaluation(final.model, test, machine)} if test else {}
-    return {"run": str(out), "final_round": final.number, "rounds": facts, **on_test}
+        final = last_accepted(rounds)
+        say(f"model: {out}, round {final.number}")
+        estimate = estimated(out, job, rounds, machine)
+    result: dict[str, Any] = {"run": str(out), "final_round": final.number, "rounds": facts}
+    for line in estimate_lines(estimate, final.number):
+        say(line)
+    if estimate is not None:
+        final.model.temperature = estimate.of(final.number).temperature
+        result["estimate"] = asdict(estimate)
+    if test:
+        result["test"] = evaluation(final.model, test, machine)
+    return result
 
 
 def plain(round_: Round) -> dict[str, Any]:

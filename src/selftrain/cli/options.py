@@ -42,6 +42,9 @@ RoundNumber = Annotated[
         help="Use the model of this round (0: the teacher), else the last accepted one.",
     ),
 ]
+Raw = Annotated[
+    bool, typer.Option("--raw", help="Give the model's bare probabilities, not calibrated.")
+]
 RunBackbone = Annotated[
     str | None,
     typer.Option(

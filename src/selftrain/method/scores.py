@@ -116,6 +116,15 @@ def confidence(votes: Votes, labels: Tensor) -> Tensor:
     return votes.mean.gather(1, labels[:, None]).squeeze(1)  # [N]
 
 
+def tempered(p: Tensor, temperature: float) -> Tensor:
+    """Probabilities [N, C] as they would be if their logits had been divided by a temperature.
+
+    >>> tempered(torch.tensor([[0.8, 0.2]]), 2.0)
+    tensor([[0.6667, 0.3333]])
+    """
+    return p if temperature == 1 else (p.log() / temperature).softmax(1)
+
+
 def aligned(p: Tensor, prior: Tensor) -> Tensor:
     """Probabilities [N, C] divided by how often the pool gives each class (distribution alignment).
 

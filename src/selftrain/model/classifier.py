@@ -66,6 +66,8 @@ class Classifier(nn.Module):
         self.encoder = encoder
         self.head = reader if isinstance(reader, Head) else None
         self.verbalizer = reader if isinstance(reader, Verbalizer) else None
+        self.temperature = 1.0
+        """``probabilities`` divides logits by it; a model that was just trained has 1."""
         self.states_at: StatesAt = states_at
         self.same_start: SameStart = same_start
         self._trainable_names = [name for name, p in self.named_parameters() if p.requires_grad]
@@ -172,10 +174,10 @@ class Classifier(nn.Module):
             self.to(next(device for device in devices if device.type != "cpu"))
 
     def probabilities(self, examples: Sequence[Example]) -> Tensor:
-        """Class probabilities [N, C] with dropout off, in the order of the examples."""
+        """Class probabilities [N, C] with dropout off, calibrated, in the order of the examples."""
         if not examples:
             return torch.zeros(0, len(self.labels))
-        return self.read(examples).logits.softmax(1)
+        return (self.read(examples).logits / self.temperature).softmax(1)
 
     def trainable(self) -> dict[str, nn.Parameter]:
         """The parameters that training moves, by name; those of a head start with ``head.``."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from selftrain.errors import in_percent
 
 if TYPE_CHECKING:
+    from selftrain.training.estimate import Estimate
     from selftrain.training.loop import Round
 
 
@@ -75,6 +76,25 @@ def line_of(round_: Round, rounds: int, *, dev: float | None = None) -> str:
     numbers = round_.numbers if dev is None else {**round_.numbers, "dev": dev}
     why = round_.why if round_.accepted else f"refused: {round_.why}"
     return round_line(round_.number, rounds, numbers, why)
+
+
+NO_ESTIMATE = "no expected accuracy: it needs two labels or more of each class"
+SHOWN_DOUBTS = 5
+
+
+def estimate_lines(estimate: Estimate | None, final: int) -> Iterator[str]:
+    """What is expected of the final model, and the labels that look most wrong."""
+    if estimate is None:
+        yield NO_ESTIMATE
+        return
+    expected = estimate.of(final).expected
+    yield (
+        f"expected accuracy {expected.accuracy:.2f}, "
+        f"between {expected.low:.2f} and {expected.high:.2f}"
+    )
+    if estimate.doubts:
+        yield f"labels to check: {len(estimate.doubts)}"
+        yield from (f"  {doubt}" for doubt in estimate.doubts[:SHOWN_DOUBTS])
 
 
 def count(number: int) -> str:

@@ -66,7 +66,7 @@ def answers(
     because dropout is drawn for a batch at a time. A model without dropout is always certain, and
     one pass is enough.
     """
-    from selftrain.method.scores import certainty
+    from selftrain.method.scores import certainty, tempered
     from selftrain.model.build import with_dropout_in
     from selftrain.model.surgery import dropout_rates
     from selftrain.training.annotate import annotate
@@ -77,7 +77,8 @@ def answers(
     passes = passes if any(any(dropout_rates(part)) for part in above) else 1
     for examples, votes in annotate(mc_model, table.examples, passes, seed=0, machine=machine):
         best = votes.plain.argmax(1).tolist()
-        parts = zip(examples, best, votes.plain.tolist(), certainty(votes).tolist(), strict=True)
+        calibrated = tempered(votes.plain, model.temperature).tolist()
+        parts = zip(examples, best, calibrated, certainty(votes).tolist(), strict=True)
         for example, c, p, row_certainty in parts:
             number += 1
             name = number if table.id_column is None else example.uid

@@ -7,6 +7,7 @@
                              of a probe round the head alone, round.json names its encoder
         lesson.parquet       the teacher's answer on each pool row, and the role of the row
         round.json           numbers, verdict, and the sha256 of the other files
+      estimate.json          what is expected of the models, and labels that look wrong
 
 A folder may come from anyone. Reading one follows no link, opens only files with these names, and
 checks every number.
@@ -37,7 +38,7 @@ LOCK, ROUNDS = ".lock", "rounds"
 def load(
     folder: str | Path, number: int | None = None, *, backbone: str | None = None
 ) -> Classifier:
-    """The model of the last accepted round, or of the given one.
+    """The model of the last accepted round, or of the given one, calibrated by its estimate.
 
     An embedded backbone needs no name; any other must be given, because a path or a name in a run
     folder is not trusted.
@@ -48,11 +49,15 @@ def load(
 
     from selftrain.model.build import load as load_model
     from selftrain.model.build import with_saved_head
+    from selftrain.runs.estimates import temperature_of
 
     if record.encoder_of is None:
-        return load_model(place, backbone)
-    base = records(folder)[record.encoder_of]
-    return with_saved_head(load_model(verified(folder, base, MODEL), backbone), place)
+        model = load_model(place, backbone)
+    else:
+        base = records(folder)[record.encoder_of]
+        model = with_saved_head(load_model(verified(folder, base, MODEL), backbone), place)
+    model.temperature = temperature_of(folder, record)
+    return model
 
 
 def last_accepted(folder: str | Path) -> int:

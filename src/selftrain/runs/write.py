@@ -55,7 +55,7 @@ class Run:
         with refusals(folder, "write"), ExitStack() as resources:
             new_folders = [place for place in (folder, *folder.parents) if not place.exists()]
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            resources.enter_context(_locked(folder))
+            resources.enter_context(locked(folder))
             earlier = existing(folder)
             if earlier is None:
                 resources.enter_context(_removed_after_error(folder, new_folders))
@@ -112,7 +112,8 @@ class Run:
             _write_json(place / RECORD, replace(record, files=files))
 
 
-def _locked(folder: Path) -> AbstractContextManager[object]:
+def locked(folder: Path) -> AbstractContextManager[object]:
+    """Keeps other writers out of a run folder."""
     path = folder / LOCK
     if path.is_symlink():
         raise damaged(path, "is a link")

@@ -77,17 +77,12 @@ def fit(model: Classifier, lesson: Lesson, tune: Tune, *, seed: int, machine: Ma
         history.last_step = step
         return step_loss(trained, model.pad, table, step, tune, history)
 
-    optimizer = torch.optim.AdamW(
-        groups(model, tune), betas=BETAS, weight_decay=tune.weight_decay, fused=True
-    )
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, slope(total, tune.warmup))
-    course = Course(optimizer, schedule, total, tune.max_grad_norm)
     with (
         interpolated(model, tune.interpolation),
         randomness(seed, "dropout", process),
         head_fixed(model, tune),
     ):
-        trained = optimise(model, course, loss_of_step, machine)
+        trained = optimise(model, course_of(model, tune, total), loss_of_step, machine)
         assert history.last_step is not None
         with torch.no_grad():  # no later loss would show that the last step broke the model
             loss = step_loss(trained, model.pad, table, history.last_step, tune, History())
@@ -269,6 +264,15 @@ def step_loss(
 
 
 # ── the optimiser ────────────────────────────────────────────────────────────────────────────
+
+
+def course_of(model: Classifier, tune: Tune, steps: int) -> Course:
+    """The optimiser and the schedule of a fit."""
+    optimizer = torch.optim.AdamW(
+        groups(model, tune), betas=BETAS, weight_decay=tune.weight_decay, fused=True
+    )
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, slope(steps, tune.warmup))
+    return Course(optimizer, schedule, steps, tune.max_grad_norm)
 
 
 def groups(model: Classifier, tune: Tune) -> list[dict[str, object]]:

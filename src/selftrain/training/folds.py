@@ -29,12 +29,36 @@ class Folds:
     """Mean calibrated probability over the folds, as if each class had as many labels, [N, C]."""
     prior: Tensor
     """The shares of the classes in the pool, by EM on the belief, [C]."""
+    gold: Tensor
+    """Calibrated probabilities of the gold rows, each by the fold that did not see it, [K, C]."""
+    labels: Tensor
+    """The gold classes, [K]."""
+
+    @property
+    def pool_belief(self) -> Tensor:
+        """The belief multiplied by the pool's prior and normalised, [N, C]."""
+        return normalised(self.belief * self.prior)
 
     def tilted(self, answers: Tensor) -> float:
-        """The mean belief in answers [N], multiplied by the pool's prior and normalised."""
-        tilted = self.belief * self.prior
-        tilted = tilted / tilted.sum(1, keepdim=True)
-        return float(tilted.gather(1, answers[:, None]).mean())
+        """The mean belief in answers [N], by the pool's prior."""
+        return float(self.pool_belief.gather(1, answers[:, None]).mean())
+
+    def agreement(self, answers: Tensor) -> float:
+        """The share of answers [N] that the folds, by the pool's prior, give too."""
+        return float((self.pool_belief.argmax(1) == answers).double().mean())
+
+    def hits(self) -> tuple[float, float]:
+        """The share of gold rows that a fold without them answers right, and from how many rows.
+
+        The labels are as many of each class; the pool is not: a row counts by the pool's prior.
+        The number is that of equal rows which would say as much.
+        """
+        weights = (
+            self.prior[self.labels] / self.labels.bincount(minlength=len(self.prior))[self.labels]
+        )
+        weights = weights / weights.sum()
+        right = (self.gold.argmax(1) == self.labels).double()
+        return float((weights * right).sum()), float(1 / weights.square().sum())
 
 
 def folds_of(
@@ -59,9 +83,14 @@ def folds_of(
     temperature = fitted_temperature(out_of_fold, labels)
     belief = torch.stack([(logits / temperature).softmax(1) for logits in of_pool]).mean(0)
     # What the folds learnt of the classes' shares is the labels', not the pool's: take it out.
-    belief = belief * len(labels) / labels.bincount(minlength=classes)
-    belief = belief / belief.sum(1, keepdim=True)
-    return Folds(belief, pool_prior(belief))
+    belief = normalised(belief * len(labels) / labels.bincount(minlength=classes))
+    unseen_gold = (out_of_fold / temperature).softmax(1)
+    return Folds(belief, pool_prior(belief), unseen_gold, labels)
+
+
+def normalised(weights: Tensor) -> Tensor:
+    """Each row divided by its sum, [N, C]."""
+    return weights / weights.sum(1, keepdim=True)
 
 
 def fitted_temperature(logits: Tensor, labels: Tensor) -> float:

@@ -56,6 +56,8 @@ class Round:
     """Whether the loop ends here before its last round: converged, or the training failed."""
     encoder_of: int | None = None
     """The round whose encoder the model shares, with a head of its own; None has its own."""
+    readings: Readings | None = field(default=None, repr=False, compare=False)
+    """What the models of the run say of the pool, for an estimate; None where none was asked."""
 
     @property
     def encoder(self) -> int:
@@ -207,7 +209,8 @@ def judged(job: Job, teacher: Round, student: Round, readings: Readings, guard: 
     )
     numbers = {**student.numbers, "changed": changed, **verdict.numbers}
     numbers |= readings.prior(answers.after)
-    return replace(student, numbers=numbers, accepted=verdict.accept, why=why, last=last)
+    student = replace(student, numbers=numbers, readings=readings)
+    return replace(student, accepted=verdict.accept, why=why, last=last)
 
 
 def copied(round_: Round) -> Classifier:

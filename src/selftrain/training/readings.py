@@ -50,7 +50,7 @@ class Readings:
         """The vectors of the pool under the encoder of a round."""
         number = round_.encoder
         if number not in self._vectors:
-            reader = self._readers[number].model
+            reader = self._readers.get(number, round_).model  # an estimate may ask for any round
             gold = self.job.split.labelled
             self._vectors[number] = Vectors(reader, self.pool, gold, self.machine)
         return self._vectors[number]

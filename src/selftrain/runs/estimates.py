@@ -1,0 +1,75 @@
+"""``estimate.json``: what is expected of the models of a run, and which labels look wrong.
+
+It is written after the models, and belongs to them by their sha256: a model never waits for it, and
+an estimate of other models is made again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from selftrain.disk import LARGEST_JSON, damaged, plain_file, replacing, valid
+from selftrain.runs.read import records
+from selftrain.runs.record import MODEL, Record
+from selftrain.runs.write import locked
+from selftrain.training.estimate import Estimate, estimate
+from selftrain.training.job import Job
+from selftrain.training.loop import Round
+from selftrain.training.machine import Machine
+
+ESTIMATE = "estimate.json"
+FORMAT = 1
+TENSORS = MODEL[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The content of ``estimate.json``."""
+
+    format: int
+    models: dict[int, str]
+    """The sha256 of the tensors of each round's model."""
+    estimate: Estimate
+
+
+def estimated(folder: Path, job: Job, rounds: Sequence[Round], machine: Machine) -> Estimate | None:
+    """The estimate of a finished run: read where there is one of these models, else written."""
+    models = models_of(records(folder)[: len(rounds)])
+    stored = read_estimate(folder)
+    if stored is not None and stored.models == models:
+        return stored.estimate
+    found = estimate(job, rounds, machine)
+    if found is not None:
+        raw = TypeAdapter(Stored).dump_json(Stored(FORMAT, models, found), indent=2)
+        with locked(folder), replacing(folder / ESTIMATE, private=True) as path:
+            path.write_bytes(raw + b"\n")
+    return found
+
+
+def temperature_of(folder: Path, record: Record) -> float:
+    """The temperature of the model of a round; 1 where no estimate of it was written."""
+    stored = read_estimate(folder)
+    if stored is None or stored.models.get(record.number) != record.files.get(TENSORS):
+        return 1.0
+    return stored.estimate.of(record.number).temperature
+
+
+def read_estimate(folder: Path) -> Stored | None:
+    """The estimate in a run folder, which may come from anyone; None where there is none."""
+    path = folder / ESTIMATE
+    if not os.path.lexists(path):
+        return None
+    stored = valid(Stored, plain_file(path, LARGEST_JSON).read_bytes(), path)
+    if {each.number for each in stored.estimate.rounds} != stored.models.keys():
+        raise damaged(path, "names other rounds than it estimates")
+    return stored
+
+
+def models_of(found: Sequence[Record]) -> dict[int, str]:
+    """The sha256 of each round's tensors; a round whose training failed has none."""
+    return {record.number: record.files[TENSORS] for record in found if not record.failed}

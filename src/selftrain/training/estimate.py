@@ -1,0 +1,63 @@
+"""After a run: how good each round's model probably is, and which labels look wrong.
+
+Nothing here changes a model or needs a label of the pool. A run that was just trained has read
+the pool already; of one that was loaded the encoders read a slice of it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field, FiniteFloat
+
+from selftrain.training.draw import slice_rows
+from selftrain.training.expected import Expected, expected_accuracy, temperature_for
+from selftrain.training.job import Job
+from selftrain.training.label_check import Doubt, doubts
+from selftrain.training.loop import Round
+from selftrain.training.machine import Machine
+from selftrain.training.readings import Readings
+
+
+@dataclass(frozen=True, slots=True)
+class RoundEstimate:
+    """What is expected of the model of a round."""
+
+    number: int
+    expected: Expected
+    temperature: Annotated[FiniteFloat, Field(gt=0)]
+    """Logits divided by it have the expected accuracy as their mean confidence on the pool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What is expected of the models of a run, and the labels that look wrong."""
+
+    rounds: tuple[RoundEstimate, ...]
+    doubts: tuple[Doubt, ...]
+
+    def of(self, number: int) -> RoundEstimate:
+        """The estimate of the round of this number."""
+        return next(each for each in self.rounds if each.number == number)
+
+
+def estimate(job: Job, rounds: Sequence[Round], machine: Machine) -> Estimate | None:
+    """The estimate of a run; None where too few labels or no pool leave nothing to estimate by."""
+    rows = slice_rows(job)
+    if not rows:
+        return None
+    known = (round_.readings for round_ in reversed(rounds) if round_.readings is not None)
+    readings = next(known, None) or Readings(job, rows, rounds, machine)
+    folds = readings.folds
+    if folds is None:
+        return None
+    found = []
+    for round_ in rounds:
+        if not round_.failed:
+            logits = readings.logits(round_)
+            expected = expected_accuracy(logits.argmax(1), folds)
+            temperature = temperature_for(logits, expected.accuracy)
+            found.append(RoundEstimate(round_.number, expected, temperature))
+    return Estimate(tuple(found), tuple(doubts(job.split.labelled, job.task.labels, folds)))

@@ -1,0 +1,67 @@
+"""How good a model probably is, without a test set; and probabilities that are as true.
+
+The folds, regressions on the pretrained vectors that each miss a part of the labels, say how far
+they believe a model's answers on the pool. Belief alone is too modest: the model is better than
+the folds. Agreement alone is too high: they learnt from the same labels. The truth lies between.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import torch
+from torch import Tensor
+
+from selftrain.training.folds import Folds
+
+AGREEMENT = 0.5
+"""The weight of agreement in the estimate; the rest is that of belief."""
+MARGIN = 0.10
+"""How far the estimate was off in nine of ten development runs of other tasks."""
+NINE_OF_TEN = NormalDist().inv_cdf(0.95)
+"""Nine of ten normal draws are less than this many standard deviations from their mean."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The accuracy that a model probably has on texts like those of the pool."""
+
+    accuracy: float
+    low: float
+    high: float
+
+
+def expected_accuracy(answers: Tensor, folds: Folds) -> Expected:
+    """The expected accuracy of answers [N] to the pool rows that the folds were asked about."""
+    belief, agreement = folds.tilted(answers), folds.agreement(answers)
+    accuracy = (1 - AGREEMENT) * belief + AGREEMENT * agreement
+    half = max(MARGIN, half_width(*folds.hits()))
+    return Expected(accuracy, max(0.0, accuracy - half), min(1.0, accuracy + half))
+
+
+def half_width(share: float, rows: float) -> float:
+    """Half of Wilson's interval for the chance of a hit, after this share of hits in rows.
+
+    >>> round(half_width(0.75, 32), 3)
+    0.122
+    """
+    z = NINE_OF_TEN
+    spread = math.sqrt(share * (1 - share) / rows + (z / (2 * rows)) ** 2)
+    return z * spread / (1 + z**2 / rows)
+
+
+LOGS = torch.linspace(-3, 3, 601, dtype=torch.float64)
+"""Logarithms of the temperatures that are tried."""
+
+
+def temperature_for(logits: Tensor, accuracy: float) -> float:
+    """The temperature at which the mean confidence of logits [N, C] is this accuracy.
+
+    >>> round(temperature_for(torch.tensor([[2.0, 0.0]]), 0.731), 1)
+    2.0
+    """
+    tried = LOGS.exp()
+    means = torch.stack([(logits.double() / t).softmax(1).max(1).values.mean() for t in tried])
+    return float(tried[(means - accuracy).abs().argmin()])

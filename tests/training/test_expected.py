@@ -1,0 +1,113 @@
+"""Expected accuracy, temperatures, and labels that look wrong."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from by_hand import example
+from selftrain.data.rows import Labelled
+from selftrain.training.expected import (
+    AGREEMENT,
+    MARGIN,
+    expected_accuracy,
+    half_width,
+    temperature_for,
+)
+from selftrain.training.folds import Folds, folds_of
+from selftrain.training.label_check import doubts
+
+
+def folds(belief: list[list[float]], gold: list[list[float]], labels: list[int]) -> Folds:
+    """Folds with equal shares of two classes in the pool."""
+    tables = (torch.tensor(rows, dtype=torch.float64) for rows in (belief, gold))
+    of_pool, of_gold = tables
+    prior = torch.full((of_pool.shape[1],), 1 / of_pool.shape[1], dtype=torch.float64)
+    return Folds(of_pool, prior, of_gold, torch.tensor(labels))
+
+
+SURE = [[0.9, 0.1]] * 40
+"""Forty gold rows of the first class that the folds answer right."""
+
+
+def test_the_estimate_lies_between_belief_and_agreement():
+    """Three answers of four are the folds'; they believe them by 0.9, 0.9, 0.6 and 0.2."""
+    judges = folds([[0.9, 0.1], [0.9, 0.1], [0.4, 0.6], [0.8, 0.2]], SURE, [0] * 40)
+    expected = expected_accuracy(torch.tensor([0, 0, 1, 1]), judges)
+    assert expected.accuracy == pytest.approx((1 - AGREEMENT) * 2.6 / 4 + AGREEMENT * 3 / 4)
+    assert expected.high - expected.accuracy == pytest.approx(MARGIN)
+    assert expected.accuracy - expected.low == pytest.approx(MARGIN)
+
+
+def test_few_labels_widen_the_interval():
+    judges = folds([[0.9, 0.1]] * 4, [[0.9, 0.1], [0.1, 0.9]], [0, 0])
+    expected = expected_accuracy(torch.tensor([0, 0, 1, 1]), judges)
+    assert (expected.high - expected.low) / 2 == pytest.approx(half_width(0.5, 2))
+    assert half_width(0.5, 2) > 2 * MARGIN
+
+
+def test_an_interval_ends_at_zero_and_one():
+    judges = folds([[1.0, 0.0]] * 4, SURE, [0] * 40)
+    assert expected_accuracy(torch.tensor([0] * 4), judges).high == 1
+    assert expected_accuracy(torch.tensor([1] * 4), judges).low == 0
+
+
+def test_the_interval_of_hits_is_wilsons():
+    """24 of 32, 90 %: 0.61 and 0.86 in any table of Wilson's intervals, half of it 0.122."""
+    z, n, p = 1.6449, 32, 0.75
+    middle = (p + z**2 / (2 * n)) / (1 + z**2 / n)
+    low, high = middle - half_width(p, n), middle + half_width(p, n)
+    for end in (low, high):  # both ends solve (p - end)² = z² end (1 - end) / n
+        assert (p - end) ** 2 == pytest.approx(z**2 * end * (1 - end) / n, rel=1e-3)
+
+
+def test_hits_count_by_the_prior_of_the_pool():
+    """Right on all of the first class and on none of the second; the pool is 0.9 : 0.1."""
+    gold = torch.tensor([[0.9, 0.1]] * 8, dtype=torch.float64)
+    prior = torch.tensor([0.9, 0.1], dtype=torch.float64)
+    share, rows = Folds(gold, prior, gold, torch.tensor([0] * 4 + [1] * 4)).hits()
+    assert share == pytest.approx(0.9)
+    assert rows == pytest.approx(1 / (4 * 0.225**2 + 4 * 0.025**2))
+
+
+def test_at_its_temperature_a_model_is_as_sure_as_it_is_right():
+    generator = torch.Generator().manual_seed(1)
+    logits = 5 * torch.randn(500, 4, generator=generator)
+    for accuracy in (0.45, 0.7, 0.95):
+        t = temperature_for(logits, accuracy)
+        assert float((logits / t).softmax(1).max(1).values.mean()) == pytest.approx(
+            accuracy, abs=0.005
+        )
+
+
+def test_a_temperature_that_cannot_be_reached_is_the_last_one():
+    """Two classes are never less sure than 0.5."""
+    assert temperature_for(torch.tensor([[3.0, 0.0]]), 0.2) == pytest.approx(math.exp(3))
+
+
+def test_flipped_labels_are_named_first():
+    """Two clear clouds; two of 32 labels are swapped: they are the first two doubts."""
+    generator = torch.Generator().manual_seed(2)
+    truth = torch.tensor([0] * 16 + [1] * 16)
+    vectors = torch.eye(2)[truth] + 0.15 * torch.randn(32, 2, generator=generator)
+    given = truth.clone()
+    given[3], given[20] = 1, 0
+    judges = folds_of(vectors, given, vectors, 2, seed=1)
+    labelled = [Labelled(example(i), "ab"[c]) for i, c in enumerate(given.tolist())]
+    found = doubts(labelled, ("a", "b"), judges)
+    assert {doubt.row for doubt in found[:2]} == {4, 21}
+    first = next(doubt for doubt in found if doubt.row == 4)
+    assert (first.uid, first.label, first.answer) == ("uid-3", "b", "a")
+    assert str(first) == (
+        f"row 4 is labelled `b`; models that did not see it say `a`, "
+        f"{first.probability:.2f} (uid-3)"
+    )
+    assert all(doubt.answer != doubt.label for doubt in found)
+
+
+def test_the_least_believed_label_comes_first():
+    judges = folds([[0.5, 0.5]], [[0.3, 0.7], [0.05, 0.95], [0.9, 0.1], [0.45, 0.55]], [0, 0, 0, 1])
+    labelled = [Labelled(example(i), label) for i, label in enumerate("aaab")]
+    assert [doubt.row for doubt in doubts(labelled, ("a", "b"), judges)] == [2, 1]

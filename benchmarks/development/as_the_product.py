@@ -24,7 +24,7 @@ from probe_rounds import chosen
 from torch import Tensor
 
 from selftrain.method.spec import PROBE_SHARES, ProbeRounds
-from selftrain.training.folds import Folds, folds_of
+from selftrain.training.folds import Folds, Rows, folds_of
 from selftrain.training.guard import BELIEF_PER_DRIFT, LESS_BELIEF, MOST_DRIFT
 from selftrain.training.probe import shares, shift_to
 from selftrain.training.regression import Linear, logistic
@@ -68,7 +68,7 @@ def measured(folder: Path, variant: str, seed: int) -> dict[str, Any]:
     )
     labels, y = torch.from_numpy(run.gold_y), torch.from_numpy(run.design_y)
     frozen = torch.from_numpy(run.gold.frozen), torch.from_numpy(run.pool.frozen)
-    folds = folds_of(frozen[0], labels, frozen[1], run.classes, seed=seed)
+    folds = folds_of(Rows(frozen[0], labels), frozen[1], run.classes, seed=seed)
     assert folds is not None
     first = torch.from_numpy(run.pool.logits)
     teacher = accuracy(torch.from_numpy(run.design.logits), y)

@@ -134,12 +134,19 @@ def rows_of(
     texts = [row.example for row in pool]
     if options.foreign:
         texts += foreign_texts(data, base, len(texts) // 4)
-    return task, Split(tuple(flipped(gold, task, options.flipped, seed)), tuple(texts)), test[:TEST]
+    test = spread(test, TEST) if variant in variants.SKEWED else test[:TEST]
+    return task, Split(tuple(flipped(gold, task, options.flipped, seed)), tuple(texts)), test
 
 
 def askew(rows: Sequence[Labelled], task: Task, shares: tuple[float, ...]) -> list[Labelled]:
     y = np.array([task.labels.index(row.label) for row in rows])
     return [rows[place] for place in variants.askew(y, shares)]
+
+
+def spread(rows: Sequence[Labelled], most: int) -> list[Labelled]:
+    """At most so many rows, evenly spaced: the first rows of a cut hold all of a rare class."""
+    places = np.linspace(0, len(rows) - 1, min(most, len(rows))).round().astype(int)
+    return [rows[place] for place in places]
 
 
 def foreign_texts(data: Path, base: str, count: int) -> list[Example]:

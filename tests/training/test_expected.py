@@ -16,7 +16,7 @@ from selftrain.training.expected import (
     half_width,
     temperature_for,
 )
-from selftrain.training.folds import Folds, folds_of
+from selftrain.training.folds import Folds, Rows, folds_of
 from selftrain.training.label_check import doubts
 
 
@@ -94,7 +94,7 @@ def test_flipped_labels_are_named_first():
     vectors = torch.eye(2)[truth] + 0.15 * torch.randn(32, 2, generator=generator)
     given = truth.clone()
     given[3], given[20] = 1, 0
-    judges = folds_of(vectors, given, vectors, 2, seed=1)
+    judges = folds_of(Rows(vectors, given), vectors, 2, seed=1)
     labelled = [Labelled(example(i), "ab"[c]) for i, c in enumerate(given.tolist())]
     found = doubts(labelled, ("a", "b"), judges)
     assert {doubt.row for doubt in found[:2]} == {4, 21}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from selftrain.training.folds import Folds, drift, fitted_temperature, folds_of, pool_prior
+from selftrain.training.folds import Folds, Rows, drift, fitted_temperature, folds_of, pool_prior
 
 
 def clouds(counts: list[int], seed: int = 0, spread: float = 0.5):
@@ -19,7 +19,7 @@ def clouds(counts: list[int], seed: int = 0, spread: float = 0.5):
 def test_folds_answer_the_gold_rows_they_did_not_see():
     gold, labels = clouds([16, 16])
     pool, truth = clouds([300, 300], seed=1)
-    folds = folds_of(gold, labels, pool, 2, seed=3)
+    folds = folds_of(Rows(gold, labels), pool, 2, seed=3)
     assert float((folds.belief.argmax(1) == truth).double().mean()) > 0.85
     assert folds.belief.sum(1) == pytest.approx(torch.ones(600))
 
@@ -28,7 +28,7 @@ def test_the_prior_of_a_skewed_pool_is_found_from_equal_labels():
     """Sixteen labels of each class, a pool of 88 : 12."""
     gold, labels = clouds([16, 16])
     pool, _ = clouds([880, 120], seed=1)
-    folds = folds_of(gold, labels, pool, 2, seed=3)
+    folds = folds_of(Rows(gold, labels), pool, 2, seed=3)
     assert float(folds.prior[0]) == pytest.approx(0.88, abs=0.06)
 
 
@@ -36,20 +36,20 @@ def test_the_shares_of_the_labels_are_taken_out_of_the_belief():
     """Labels of 44 : 6 and a balanced pool: the prior is the pool's, not the labels'."""
     gold, labels = clouds([44, 6])
     pool, _ = clouds([500, 500], seed=1)
-    folds = folds_of(gold, labels, pool, 2, seed=3)
+    folds = folds_of(Rows(gold, labels), pool, 2, seed=3)
     assert float(folds.prior[0]) == pytest.approx(0.5, abs=0.15)
 
 
 def test_two_labels_a_class_are_two_folds_and_one_label_is_none():
     gold, labels = clouds([2, 2])
-    assert folds_of(gold, labels, gold, 2, seed=3) is not None
+    assert folds_of(Rows(gold, labels), gold, 2, seed=3) is not None
     gold, labels = clouds([1, 3])
-    assert folds_of(gold, labels, gold, 2, seed=3) is None
+    assert folds_of(Rows(gold, labels), gold, 2, seed=3) is None
 
 
 def test_the_same_seed_cuts_the_same_folds():
     gold, labels = clouds([8, 8, 8])
-    one, other, another = (folds_of(gold, labels, gold, 3, seed=seed) for seed in (5, 5, 6))
+    one, other, another = (folds_of(Rows(gold, labels), gold, 3, seed=seed) for seed in (5, 5, 6))
     assert torch.equal(one.belief, other.belief)
     assert not torch.equal(one.belief, another.belief)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -61,29 +62,47 @@ class Folds:
         return float((weights * right).sum()), float(1 / weights.square().sum())
 
 
-def folds_of(
-    gold: Tensor, labels: Tensor, pool: Tensor, classes: int, *, seed: int
-) -> Folds | None:
-    """Train the folds on gold vectors [K, D] with labels [K]; ask them about the pool's [N, D].
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Vectors of labelled rows, and their classes."""
 
-    None where a class has fewer than two labels: nothing can be left out.
+    vectors: Tensor  # [K, D]
+    labels: Tensor  # [K]
+
+    def __getitem__(self, at: Any) -> Rows:
+        return Rows(self.vectors[at], self.labels[at])
+
+    def __add__(self, other: Rows) -> Rows:
+        both = [self.vectors, other.vectors], [self.labels, other.labels]
+        return Rows(*map(torch.cat, both))
+
+
+def folds_of(
+    gold: Rows, pool: Tensor, classes: int, *, seed: int, names: Rows | None = None
+) -> Folds | None:
+    """Train the folds on parts of the gold rows; ask them about the vectors of the pool, [N, D].
+
+    Every fold learns from the rows made of class ``names`` too. None where a class has fewer than
+    two labels: nothing can be left out.
     """
     from sklearn.model_selection import StratifiedKFold
 
+    labels, of_all = gold.labels, gold if names is None else gold + names
     count = min(FOLDS, int(labels.bincount(minlength=classes).min()))
     if count < 2:
         return None
     cuts = StratifiedKFold(count, shuffle=True, random_state=seed % 2**32)
-    out_of_fold = torch.zeros(len(gold), classes)
+    out_of_fold = torch.zeros(len(labels), classes)
     of_pool: list[Tensor] = []
-    for seen, unseen in cuts.split(gold.numpy(), labels.numpy()):
-        model = logistic(gold[seen], labels[seen], classes, strength=STRENGTH)
-        out_of_fold[unseen] = model(gold[unseen])
+    for seen, unseen in cuts.split(gold.vectors.numpy(), labels.numpy()):
+        learnt = gold[seen] if names is None else gold[seen] + names
+        model = logistic(learnt.vectors, learnt.labels, classes, strength=STRENGTH)
+        out_of_fold[unseen] = model(gold.vectors[unseen])
         of_pool.append(model(pool))
     temperature = fitted_temperature(out_of_fold, labels)
     belief = torch.stack([(logits / temperature).softmax(1) for logits in of_pool]).mean(0)
     # What the folds learnt of the classes' shares is the labels', not the pool's: take it out.
-    belief = normalised(belief * len(labels) / labels.bincount(minlength=classes))
+    belief = normalised(belief * len(of_all.labels) / of_all.labels.bincount(minlength=classes))
     unseen_gold = (out_of_fold / temperature).softmax(1)
     return Folds(belief, pool_prior(belief), unseen_gold, labels)
 

@@ -33,6 +33,10 @@ How the last two limits were chosen: section 7 of the same page.
 """
 
 
+LEAST_BELIEF = 0.4
+"""Where the folds believe the answers of round 0 less than this, most pseudo labels are wrong."""
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """Whether a student may become the next teacher, and why not."""
@@ -92,12 +96,12 @@ class NotWorse:
         numbers = {"drift": shift}
         why = no_class_lost(labels, answers).why or too_far(shift)
         if self.folds is not None:
-            after = self._belief(labels, answers.after)
-            gain = after - self._belief(labels, answers.first)
+            first, after = (self._belief(labels, each) for each in (answers.first, answers.after))
+            gain = after - first
             over_teacher = after - self._belief(labels, answers.before)
             numbers |= {"belief gain": gain, "belief gain over teacher": over_teacher}
             less = LESS_BELIEF_DEEP if answers.deep else LESS_BELIEF
-            why = why or too_little(gain, shift, less)
+            why = why or too_unsure(first) or too_little(gain, shift, less)
             why = why or (less_than_teacher(over_teacher) if answers.deep else "")
         return Verdict(not why, why, numbers)
 
@@ -111,6 +115,20 @@ class NotWorse:
 def too_far(shift: float) -> str:
     """Why a shift of the class shares is too large; empty where it is not."""
     return f"its answers shift the class shares by {shift:.0%}" if shift > MOST_DRIFT else ""
+
+
+def too_unsure(belief: float) -> str:
+    """Why nothing can be learnt from answers that the folds believe so little; empty otherwise.
+
+    >>> too_unsure(0.31)
+    'by held-out labels only 31% of the answers of round 0 are right: too few to learn from'
+    """
+    if belief >= LEAST_BELIEF:
+        return ""
+    return (
+        f"by held-out labels only {belief:.0%} of the answers of round 0 are right: "
+        "too few to learn from"
+    )
 
 
 def less_than_teacher(gain: float) -> str:

@@ -11,13 +11,14 @@ import torch
 from torch import Tensor
 
 from selftrain.data.pool import Pool
-from selftrain.data.rows import Example
+from selftrain.data.rows import Example, Labelled
 from selftrain.method.spec import Tune
 from selftrain.model.pel import Probe
 from selftrain.seeds import child
 from selftrain.training.annotate import Annotate
+from selftrain.training.class_names import class_name_rows
 from selftrain.training.draw import pool_of_round
-from selftrain.training.folds import Folds, folds_of
+from selftrain.training.folds import Folds, Rows, folds_of
 from selftrain.training.guard import Answers, Guard, NotWorse, no_class_lost
 from selftrain.training.job import Job, new_model
 from selftrain.training.machine import Machine
@@ -102,15 +103,27 @@ class Readings:
 
     @cached_property
     def folds(self) -> Folds | None:
-        """Regressions on the pretrained vectors of the gold rows and the slice."""
+        """Regressions on the pretrained vectors of the gold rows and the slice.
+
+        Where the teacher learns from class names, so do they: a judge should know what it knew.
+        """
         job = self.job
         encoder = new_model(job, Tune(tuning=Probe()), seed=0)
         encoder.to(self.machine.accelerator().device)
-        gold = encoder.read([row.example for row in job.split.labelled]).features
-        labels = torch.tensor([job.task.labels.index(row.label) for row in job.split.labelled])
-        pool = encoder.read(self.rows).features
-        seed = child(job.seed, "folds")
-        return folds_of(gold, labels, pool, len(job.task.labels), seed=seed)
+
+        def read(rows: Sequence[Labelled]) -> Rows:
+            labels = [job.task.labels.index(row.label) for row in rows]
+            return Rows(encoder.read([row.example for row in rows]).features, torch.tensor(labels))
+
+        gold = job.split.labelled
+        names = class_name_rows(encoder, gold) if job.method.teacher.class_names else ()
+        return folds_of(
+            read(gold),
+            encoder.read(self.rows).features,
+            len(job.task.labels),
+            seed=child(job.seed, "folds"),
+            names=read(names) if names else None,
+        )
 
     @cached_property
     def guard(self) -> Guard:

@@ -25,6 +25,7 @@ def test_a_saved_model_answers_the_same_after_reload(
     assert np.array_equal(loaded.predict_proba(NEW), fitted.predict_proba(NEW))
     assert list(loaded.predict(NEW)) == list(fitted.predict(NEW))
     assert loaded.get_params() == fitted.get_params()
+    assert loaded.model_.temperature == fitted.model_.temperature != 1
 
 
 def test_a_folder_that_holds_something_is_not_written_over(
@@ -83,6 +84,7 @@ def test_a_run_of_the_command_line_can_be_loaded(
         ({"params": {"sed": 1}, "classes": ["bad", "good"]}, "unknown parameters"),
         ({"params": {}, "classes": ["bad", "worse"]}, "not those of the model"),
         ({"params": {}}, "cannot be read"),
+        ({"params": {}, "classes": [1, 2], "temperature": 0}, "cannot be read"),
         (" " * 1_000_001, "1,000,001 bytes; expected at most 1,000,000"),
         ("[" * 100_000, "cannot be read: maximum recursion"),
     ],

@@ -16,8 +16,8 @@ import argparse
 import json
 import time
 import tomllib
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -37,10 +37,11 @@ from selftrain.method.recipes import recipe
 from selftrain.method.spec import Method, Tune, from_plain, to_plain
 from selftrain.model.backbone import load
 from selftrain.model.pel import Probe
+from selftrain.training.estimate import Estimate, estimate
 from selftrain.training.job import Job
 from selftrain.training.loop import Round, last_accepted, self_train, train_teacher
 from selftrain.training.machine import Machine
-from selftrain.training.metrics import accuracy, macro_f1
+from selftrain.training.metrics import accuracy, debiased_calibration_error, macro_f1
 from selftrain.training.probe import logits_of
 
 TEST = 1000
@@ -177,11 +178,12 @@ def measured(
     gold = torch.tensor([job.task.labels.index(row.label) for row in test])
     examples = [row.example for row in test]
     vectors: dict[int, torch.Tensor] = {}
-    answers = {}
+    logits = {}
     for round_ in rounds:
         if round_.encoder not in vectors:
             vectors[round_.encoder] = round_.model.read(examples).features
-        answers[round_.number] = logits_of(round_.model, vectors[round_.encoder]).argmax(1)
+        logits[round_.number] = logits_of(round_.model, vectors[round_.encoder])
+    answers = {number: each.argmax(1) for number, each in logits.items()}
     final = last_accepted(rounds)
     right = {number: answer == gold for number, answer in answers.items()}
     return {
@@ -196,8 +198,30 @@ def measured(
             [round_.numbers.get(name) for name in ("belief gain", "drift", "changed")]
             for round_ in rounds[1:]
         ],
+        **estimated(estimate(job, rounds, machine), logits, gold),
         "seconds teacher": round(teacher.numbers["seconds"], 1),
         "seconds rounds": round(seconds, 1),
+    }
+
+
+def estimated(
+    found: Estimate | None, logits: Mapping[int, torch.Tensor], gold: torch.Tensor
+) -> dict[str, object]:
+    """What was expected of each round, and how true its probabilities are, bare and calibrated."""
+    if found is None:
+        return {}
+    return {
+        "hits": found.hits,
+        "expected": [
+            {**asdict(each.expected), "temperature": each.temperature} for each in found.rounds
+        ],
+        "calibration error": [
+            [
+                debiased_calibration_error((logits[each.number] / temperature).softmax(1), gold)
+                for temperature in (1.0, each.temperature)
+            ]
+            for each in found.rounds
+        ],
     }
 
 

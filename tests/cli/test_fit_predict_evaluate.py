@@ -108,6 +108,22 @@ def test_predict_prints_csv_or_json_lines_and_writes_what_the_name_says(
 
 
 @pytest.mark.usefixtures("life")
+def test_bare_probabilities_are_given_on_request_and_the_labels_stay(bert: Path) -> None:
+    """Calibrated by the estimate, or not: other probabilities, the same labels and accuracy."""
+    calibrated, bare = (
+        [json.loads(line) for line in selftrain(f"{PREDICT} {bert} --json {raw}").out.splitlines()]
+        for raw in ("", "--raw")
+    )
+    assert [row["label"] for row in calibrated] == [row["label"] for row in bare]
+    assert [row["p_good"] for row in calibrated] != [row["p_good"] for row in bare]
+    scores, bare_scores = (
+        json.loads(selftrain(f"{EVALUATE} {bert} --json {raw}").out) for raw in ("", "--raw")
+    )
+    assert scores["accuracy"] == bare_scores["accuracy"]
+    assert scores["calibration_error"] != bare_scores["calibration_error"]
+
+
+@pytest.mark.usefixtures("life")
 def test_any_round_answers_and_the_last_accepted_one_if_none_is_named(bert: Path) -> None:
     teacher, student, default = (
         selftrain(f"{PREDICT} {bert} {which}").out for which in ("--round 0", "--round 1", "")

@@ -8,7 +8,10 @@ from rich.console import Console
 
 from selftrain.cli.talk import table
 from selftrain.experiments.closing import closing_rows
-from selftrain.runs.lines import round_line
+from selftrain.runs.lines import NO_ESTIMATE, estimate_lines, round_line
+from selftrain.training.estimate import Estimate, RoundEstimate
+from selftrain.training.expected import Expected
+from selftrain.training.label_check import Doubt
 
 FITTED = {"loss": 0.1234, "contrast": None, "tuned": 770, "total": 22_713_216}
 
@@ -103,3 +106,22 @@ def test_the_line_of_a_teacher_says_how_many_class_names_it_learns_from():
     line = round_line(0, 3, {"fit": [{"loss": 1.9, "name_rows": 8}]})
     assert line == "teacher     class-name rows 8   loss 1.900"
     assert "class-name" not in round_line(0, 3, {"fit": [{"loss": 1.9, "name_rows": None}]})
+
+
+def test_the_estimate_is_one_sentence_and_at_most_five_labels_to_check() -> None:
+    doubts = tuple(Doubt(row, f"uid-{row}", "bad", "good", 0.97) for row in range(1, 8))
+    rounds = (RoundEstimate(3, Expected(0.774, 0.66, 0.871, 0.7, 0.8), 1.2),)
+    lines = list(estimate_lines(Estimate(rounds, 0.75, doubts), final=3))
+    assert lines[0] == "expected accuracy 0.77, between 0.66 and 0.87"
+    assert lines[1] == (
+        "check a label: row 1 is labelled `bad`; models that did not see it say `good`, 0.97 "
+        "(uid-1)"
+    )
+    assert len(lines) == 6
+    assert list(estimate_lines(None, final=3)) == [NO_ESTIMATE]
+
+
+def test_a_label_is_not_called_doubtful_on_weak_grounds() -> None:
+    weak = (Doubt(1, "uid-1", "bad", "good", 0.6),)
+    rounds = (RoundEstimate(0, Expected(0.7, 0.6, 0.8, 0.7, 0.7), 1.0),)
+    assert len(list(estimate_lines(Estimate(rounds, 0.7, weak), final=0))) == 1

@@ -11,6 +11,7 @@ from by_hand import example
 from selftrain.data.rows import Labelled
 from selftrain.training.expected import (
     AGREEMENT,
+    BELIEF,
     MARGIN,
     expected_accuracy,
     half_width,
@@ -32,11 +33,12 @@ SURE = [[0.9, 0.1]] * 40
 """Forty gold rows of the first class that the folds answer right."""
 
 
-def test_the_estimate_lies_between_belief_and_agreement():
+def test_the_estimate_weighs_belief_and_agreement():
     """Three answers of four are the folds'; they believe them by 0.9, 0.9, 0.6 and 0.2."""
     judges = folds([[0.9, 0.1], [0.9, 0.1], [0.4, 0.6], [0.8, 0.2]], SURE, [0] * 40)
     expected = expected_accuracy(torch.tensor([0, 0, 1, 1]), judges)
-    assert expected.accuracy == pytest.approx((1 - AGREEMENT) * 2.6 / 4 + AGREEMENT * 3 / 4)
+    assert expected.accuracy == pytest.approx(BELIEF * 2.6 / 4 + AGREEMENT * 3 / 4)
+    assert (expected.belief, expected.agreement) == (pytest.approx(0.65), 0.75)
     assert expected.high - expected.accuracy == pytest.approx(MARGIN)
     assert expected.accuracy - expected.low == pytest.approx(MARGIN)
 

@@ -40,6 +40,29 @@ def test_the_shares_of_the_labels_are_taken_out_of_the_belief():
     assert float(folds.prior[0]) == pytest.approx(0.5, abs=0.15)
 
 
+def test_every_fold_learns_from_the_rows_of_class_names():
+    """Labels that say nothing, names that say all: with the names the folds know the classes."""
+    noise = torch.randn(16, 2, generator=torch.Generator().manual_seed(4))
+    gold = Rows(noise, torch.tensor([0, 1] * 8))
+    pool, truth = clouds([200, 200], seed=1, spread=0.2)
+    names = Rows(torch.eye(2).repeat(20, 1), torch.tensor([0, 1] * 20))
+
+    def right(folds: Folds) -> float:
+        return float((folds.belief.argmax(1) == truth).double().mean())
+
+    without, informed = (folds_of(gold, pool, 2, seed=3, names=each) for each in (None, names))
+    assert right(without) < 0.8 < 0.95 < right(informed)
+    assert len(informed.gold) == 16, "a name is no row to be judged by"
+
+
+def test_the_shares_of_the_names_are_taken_out_of_the_belief_too():
+    gold, labels = clouds([8, 8])
+    pool, _ = clouds([500, 500], seed=1)
+    names = Rows(torch.eye(2)[[0] * 24], torch.tensor([0] * 24))
+    folds = folds_of(Rows(gold, labels), pool, 2, seed=3, names=names)
+    assert float(folds.prior[0]) == pytest.approx(0.5, abs=0.15)
+
+
 def test_two_labels_a_class_are_two_folds_and_one_label_is_none():
     gold, labels = clouds([2, 2])
     assert folds_of(Rows(gold, labels), gold, 2, seed=3) is not None

@@ -122,6 +122,16 @@ def test_a_round_that_moves_the_class_shares_far_is_refused_though_the_folds_lik
     assert judged(["good"] * (count - 1) + FIRST[count - 1 :], [0.0] * ROWS).accept
 
 
+def test_no_round_is_learnt_from_answers_that_are_mostly_wrong():
+    """A round that changes nothing is refused where the folds believe round 0 by 0.39."""
+    verdict = judged(FIRST, [0.39] * 500 + [0.61] * 500)
+    assert not verdict.accept
+    assert verdict.why == (
+        "by held-out labels only 39% of the answers of round 0 are right: too few to learn from"
+    )
+    assert judged(FIRST, [0.41] * 500 + [0.59] * 500).accept
+
+
 def deep(before, after, belief_in_bad):
     return NotWorse(folds(belief_in_bad))(LABELS, Answers(FIRST, before, after, deep=True))
 

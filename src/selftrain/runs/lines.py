@@ -80,10 +80,12 @@ def line_of(round_: Round, rounds: int, *, dev: float | None = None) -> str:
 
 NO_ESTIMATE = "no expected accuracy: it needs two labels or more of each class"
 SHOWN_DOUBTS = 5
+DOUBTFUL = 0.8
+"""A label is named to a person where models believe another by this much; all are on disk."""
 
 
 def estimate_lines(estimate: Estimate | None, final: int) -> Iterator[str]:
-    """What is expected of the final model, and the labels that look most wrong."""
+    """What is expected of the final model, and at most five labels that look wrong."""
     if estimate is None:
         yield NO_ESTIMATE
         return
@@ -92,9 +94,8 @@ def estimate_lines(estimate: Estimate | None, final: int) -> Iterator[str]:
         f"expected accuracy {expected.accuracy:.2f}, "
         f"between {expected.low:.2f} and {expected.high:.2f}"
     )
-    if estimate.doubts:
-        yield f"labels to check: {len(estimate.doubts)}"
-        yield from (f"  {doubt}" for doubt in estimate.doubts[:SHOWN_DOUBTS])
+    doubts = [doubt for doubt in estimate.doubts if doubt.probability >= DOUBTFUL]
+    yield from (f"check a label: {doubt}" for doubt in doubts[:SHOWN_DOUBTS])
 
 
 def count(number: int) -> str:

@@ -36,6 +36,8 @@ class Estimate:
     """What is expected of the models of a run, and the labels that look wrong."""
 
     rounds: tuple[RoundEstimate, ...]
+    hits: float
+    """The share of labelled rows that models without them answer right, by the pool's prior."""
     doubts: tuple[Doubt, ...]
 
     def of(self, number: int) -> RoundEstimate:
@@ -60,4 +62,5 @@ def estimate(job: Job, rounds: Sequence[Round], machine: Machine) -> Estimate | 
             expected = expected_accuracy(logits.argmax(1), folds)
             temperature = temperature_for(logits, expected.accuracy)
             found.append(RoundEstimate(round_.number, expected, temperature))
-    return Estimate(tuple(found), tuple(doubts(job.split.labelled, job.task.labels, folds)))
+    wrong = doubts(job.split.labelled, job.task.labels, folds)
+    return Estimate(tuple(found), folds.hits()[0], tuple(wrong))

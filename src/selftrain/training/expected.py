@@ -2,7 +2,7 @@
 
 The folds, regressions on the pretrained vectors that each miss a part of the labels, say how far
 they believe a model's answers on the pool. Belief alone is too modest: the model is better than
-the folds. Agreement alone is too high: they learnt from the same labels. The truth lies between.
+the folds. Agreement alone is too high where they know little. Constants weigh the two.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from torch import Tensor
 
 from selftrain.training.folds import Folds
 
-AGREEMENT = 0.5
-"""The weight of agreement in the estimate; the rest is that of belief."""
+BELIEF, AGREEMENT = 0.55, 0.55
+"""The weights of the folds' belief in a model's answers, and of their agreement with them."""
 MARGIN = 0.10
 """How far the estimate was off in nine of ten development runs of other tasks."""
 NINE_OF_TEN = NormalDist().inv_cdf(0.95)
@@ -31,14 +31,19 @@ class Expected:
     accuracy: float
     low: float
     high: float
+    belief: float
+    """The mean belief of the folds in the model's answers."""
+    agreement: float
+    """The share of answers that the folds give too."""
 
 
 def expected_accuracy(answers: Tensor, folds: Folds) -> Expected:
     """The expected accuracy of answers [N] to the pool rows that the folds were asked about."""
     belief, agreement = folds.tilted(answers), folds.agreement(answers)
-    accuracy = (1 - AGREEMENT) * belief + AGREEMENT * agreement
+    accuracy = min(1.0, BELIEF * belief + AGREEMENT * agreement)
     half = max(MARGIN, half_width(*folds.hits()))
-    return Expected(accuracy, max(0.0, accuracy - half), min(1.0, accuracy + half))
+    low, high = max(0.0, accuracy - half), min(1.0, accuracy + half)
+    return Expected(accuracy, low, high, belief, agreement)
 
 
 def half_width(share: float, rows: float) -> float:

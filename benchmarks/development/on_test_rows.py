@@ -211,7 +211,7 @@ def estimated(
     if found is None:
         return {}
     return {
-        "hits": found.hits,
+        "hits": [found.hits, found.hit_rows],
         "expected": [
             {**asdict(each.expected), "temperature": each.temperature} for each in found.rounds
         ],

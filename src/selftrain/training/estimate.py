@@ -38,6 +38,8 @@ class Estimate:
     rounds: tuple[RoundEstimate, ...]
     hits: float
     """The share of labelled rows that models without them answer right, by the pool's prior."""
+    hit_rows: float
+    """How many equal rows would say as much as these do."""
     doubts: tuple[Doubt, ...]
 
     def of(self, number: int) -> RoundEstimate:
@@ -63,4 +65,4 @@ def estimate(job: Job, rounds: Sequence[Round], machine: Machine) -> Estimate | 
             temperature = temperature_for(logits, expected.accuracy)
             found.append(RoundEstimate(round_.number, expected, temperature))
     wrong = doubts(job.split.labelled, job.task.labels, folds)
-    return Estimate(tuple(found), folds.hits()[0], tuple(wrong))
+    return Estimate(tuple(found), *folds.hits(), tuple(wrong))

@@ -1,0 +1,128 @@
+"""The constants of expected accuracy, each judged on tasks that had no part in its choice.
+
+    python benchmarks/development/expected_accuracy.py on_test_rows.jsonl
+
+A line of ``on_test_rows.py`` has the folds' belief in the answers of each round, their agreement
+with them, the share of gold rows they answer right, and the accuracy on test rows. Of each run the
+teacher and the final round count. Weights and margin are fitted on all other groups of tasks.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import variants
+
+from selftrain.training.expected import AGREEMENT, BELIEF, MARGIN, half_width
+
+SHRINK = 0.05
+"""Of the squared weights, in the fit of a few dozen runs."""
+HOLDS = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What is known of one model, and how right it is."""
+
+    variant: str
+    task: str
+    seed: int
+    final: bool
+    belief: float
+    agreement: float
+    half: float
+    """Half of the interval that the labels alone leave."""
+    accuracy: float
+
+
+@dataclass(frozen=True, slots=True)
+class Constants:
+    """Two weights and a margin."""
+
+    belief: float
+    agreement: float
+    margin: float
+
+    def estimates(self, runs: Sequence[Run]) -> np.ndarray:
+        weighed = [self.belief * run.belief + self.agreement * run.agreement for run in runs]
+        return np.minimum(1, np.array(weighed))
+
+    def margins(self, runs: Sequence[Run]) -> np.ndarray:
+        return np.maximum(self.margin, [run.half for run in runs])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("lines", type=Path)
+    options = parser.parse_args()
+    runs = [run for line in variants.lines_of(options.lines) for run in runs_of(line)]
+    tasks = sorted({run.task for run in runs})
+    print(f"{len(runs)} models, {len(tasks)} groups of tasks")
+    error, held = np.zeros(len(runs)), np.zeros(len(runs), dtype=bool)
+    for task in tasks:
+        found = fitted([run for run in runs if run.task != task])
+        at = [place for place, run in enumerate(runs) if run.task == task]
+        error[at], held[at] = judged(found, [runs[place] for place in at])
+        print(
+            f"without {task}: belief {found.belief:.2f}, agreement {found.agreement:.2f}, "
+            f"margin {found.margin:.3f}; {told(error[at], held[at])}"
+        )
+    print("left out:", told(error, held))
+    print("all:", fitted(runs))
+    print("the product's:", told(*judged(Constants(BELIEF, AGREEMENT, MARGIN), runs)))
+
+
+def runs_of(line: dict[str, object]) -> list[Run]:
+    """The teacher and the final model of a run; none of a line without an estimate."""
+    if "expected" not in line or line["scored on"] != "test":
+        return []
+    numbers = {0: False, line["final"]: True}
+    return [
+        Run(
+            variant=line["variant"],
+            task=group_of(line["variant"]),
+            seed=line["seed"],
+            final=final,
+            belief=line["expected"][number]["belief"],
+            agreement=line["expected"][number]["agreement"],
+            half=half_width(*line["hits"]),
+            accuracy=line["accuracy"][number],
+        )
+        for number, final in numbers.items()
+    ]
+
+
+def group_of(variant: str) -> str:
+    """Tasks that share texts are one group: the text of sst5 is that of sst2."""
+    base = variants.base_of(variant)
+    return {"sst5": "sst2"}.get(base, base)
+
+
+def fitted(runs: Sequence[Run]) -> Constants:
+    """Weights by least squares, and the margin within which nine of ten of these runs lie."""
+    x = np.array([(run.belief, run.agreement) for run in runs])
+    y = np.array([run.accuracy for run in runs])
+    weights = np.linalg.solve(x.T @ x + SHRINK * np.eye(2), x.T @ y)
+    return Constants(*weights, margin=float(np.quantile(abs(x @ weights - y), HOLDS)))
+
+
+def judged(constants: Constants, runs: Sequence[Run]) -> tuple[np.ndarray, np.ndarray]:
+    """The error of each estimate, and whether its interval holds."""
+    error = constants.estimates(runs) - np.array([run.accuracy for run in runs])
+    return error, abs(error) <= constants.margins(runs)
+
+
+def told(error: np.ndarray, held: np.ndarray) -> str:
+    points = 100 * error
+    return (
+        f"mean absolute error {abs(points).mean():.1f}, bias {points.mean():+.1f}, "
+        f"largest {abs(points).max():.1f}; intervals held in {held.sum()} of {len(held)}"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -13,6 +13,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import variants
@@ -76,7 +77,7 @@ def main() -> None:
     print("the product's:", told(*judged(Constants(BELIEF, AGREEMENT, MARGIN), runs)))
 
 
-def runs_of(line: dict[str, object]) -> list[Run]:
+def runs_of(line: dict[str, Any]) -> list[Run]:
     """The teacher and the final model of a run; none of a line without an estimate."""
     if "expected" not in line or line["scored on"] != "test":
         return []
@@ -107,7 +108,8 @@ def fitted(runs: Sequence[Run]) -> Constants:
     x = np.array([(run.belief, run.agreement) for run in runs])
     y = np.array([run.accuracy for run in runs])
     weights = np.linalg.solve(x.T @ x + SHRINK * np.eye(2), x.T @ y)
-    return Constants(*weights, margin=float(np.quantile(abs(x @ weights - y), HOLDS)))
+    margin = np.quantile(abs(x @ weights - y), HOLDS)
+    return Constants(float(weights[0]), float(weights[1]), float(margin))
 
 
 def judged(constants: Constants, runs: Sequence[Run]) -> tuple[np.ndarray, np.ndarray]:

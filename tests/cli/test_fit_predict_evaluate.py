@@ -124,6 +124,21 @@ def test_bare_probabilities_are_given_on_request_and_the_labels_stay(bert: Path)
 
 
 @pytest.mark.usefixtures("life")
+def test_predict_leaves_out_labels_it_is_not_sure_of_and_counts_them(bert: Path) -> None:
+    said = selftrain(f"{PREDICT} {bert} --abstain 1")
+    assert said.lines == ["none of 10 texts has a label"]
+    assert {row["label"] for row in csv.DictReader(said.out.splitlines())} == {""}
+    assert (
+        selftrain(f"{PREDICT} {bert} --abstain 0.01")
+        .lines[0]
+        .startswith("10 of 10 texts have a label (100%); of these about 0.")
+    )
+    wrong = selftrain(f"{PREDICT} {bert} --abstain 80")
+    assert wrong.code == 1
+    assert "a probability from 0 to 1" in wrong.err
+
+
+@pytest.mark.usefixtures("life")
 def test_any_round_answers_and_the_last_accepted_one_if_none_is_named(bert: Path) -> None:
     teacher, student, default = (
         selftrain(f"{PREDICT} {bert} {which}").out for which in ("--round 0", "--round 1", "")

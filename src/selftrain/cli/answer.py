@@ -10,7 +10,7 @@ import typer
 
 from selftrain.cli import inputs, options
 from selftrain.cli.bundles import with_options
-from selftrain.cli.talk import Watch, json_of, show_evaluation, show_json, warn
+from selftrain.cli.talk import Watch, json_of, say, show_evaluation, show_json, warn
 from selftrain.errors import ConfigError, require
 
 
@@ -34,6 +34,10 @@ def predict(
     with_text: Annotated[
         bool, typer.Option("--with-text", help="Repeat each text beside its answer.")
     ] = False,
+    abstain: Annotated[
+        float,
+        typer.Option(metavar="P", help="Give no label to a text whose label is less probable."),
+    ] = 0.0,
     raw: options.Raw = False,
     columns: options.TextColumns,
     round_: options.RoundNumber = None,
@@ -54,6 +58,7 @@ def predict(
     from selftrain.data.rows import Notes
 
     require(passes >= 1, "--passes", passes, "1 or more", "--passes 10")
+    require(0 <= abstain <= 1, "--abstain", abstain, "a probability from 0 to 1", "--abstain 0.8")
     if as_json and out is not None:
         raise ConfigError("--json prints, and -o writes a file", "-o answers.jsonl")
     notes = Notes()
@@ -67,16 +72,21 @@ def predict(
         if raw:
             model.temperature = 1.0
 
-        from selftrain.runs.predict import answers
+        from selftrain.runs.predict import Count, Wanted, answers
         from selftrain.runs.predict import columns as names_of
         from selftrain.runs.predict import predict as write
 
+        wanted, count = Wanted(passes, with_text, abstain), Count()
         if as_json:
             names = names_of(model, table, texts=with_text)
-            for row in answers(model, table, passes=passes, machine=machine, texts=with_text):
+            for row in answers(model, table, wanted, count, machine=machine):
                 print(json_of(dict(zip(names, row, strict=True))))
         else:
-            write(model, table, out, passes=passes, machine=machine, texts=with_text)
+            count = write(model, table, out, wanted, machine=machine)
+    if abstain:
+        say(str(count))
+        if model.temperature == 1:
+            say("these probabilities are not calibrated: read the last number as an upper bound")
 
 
 @with_options

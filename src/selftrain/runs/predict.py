@@ -1,14 +1,14 @@
 """Answers for new texts, row by row in the order they came.
 
 Each answer has the label, the probability of every class, and the certainty: how far dropout
-passes agree (1: fully). A row keeps its id, or gets its number; its text is repeated only with
-``texts``.
+passes agree (1: fully). A row keeps its id, or gets its number.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,26 +23,57 @@ if TYPE_CHECKING:
 Answer = tuple[object, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What an answer should have."""
+
+    passes: int = 10
+    """Dropout passes that measure certainty."""
+    texts: bool = False
+    """Whether each text is repeated beside its answer."""
+    abstain: float = 0.0
+    """A text whose label is less probable than this gets no label."""
+
+
+@dataclass(slots=True)
+class Count:
+    """How many texts were answered, and how sure the model was of the labels it gave."""
+
+    texts: int = 0
+    labelled: int = 0
+    confidence: float = 0.0
+    """The sum over the labels given."""
+
+    def __str__(self) -> str:
+        if not self.labelled:
+            return f"none of {self.texts} texts has a label"
+        return (
+            f"{self.labelled} of {self.texts} texts have a label "
+            f"({self.labelled / self.texts:.0%}); "
+            f"of these about {self.confidence / self.labelled:.2f} should be right"
+        )
+
+
 def predict(
     model: Classifier,
     table: Table,
     out: str | Path | None = None,
+    wanted: Wanted = Wanted(),
     *,
-    passes: int = 10,
     machine: Machine,
-    texts: bool = False,
-) -> None:
+) -> Count:
     """Write an answer for every row: CSV, TSV, JSON lines or Parquet by name, CSV to stdout.
 
-    The file appears when it is complete. ``texts`` repeats each text beside its answer.
+    The file appears when it is complete.
     """
     check_kind(table.examples, pair=model.task.pair, who="the model")
-    names = columns(model, table, texts=texts)
-    rows = answers(model, table, passes=passes, machine=machine, texts=texts)
+    names, count = columns(model, table, texts=wanted.texts), Count()
+    rows = answers(model, table, wanted, count, machine=machine)
     if out is None:
         write_delimited(sys.stdout, names, rows)
     else:
         write_table(Path(out), names, rows)
+    return count
 
 
 def columns(model: Classifier, table: Table, *, texts: bool = False) -> list[str]:
@@ -55,9 +86,9 @@ def columns(model: Classifier, table: Table, *, texts: bool = False) -> list[str
 
 
 def answers(
-    model: Classifier, table: Table, *, passes: int, machine: Machine, texts: bool = False
+    model: Classifier, table: Table, wanted: Wanted, count: Count, *, machine: Machine
 ) -> Iterator[Answer]:
-    """One answer a row, in the order of ``columns``.
+    """One answer a row, in the order of ``columns``, counted on the way.
 
     Label and probabilities come from the pass without dropout, which ``evaluate`` scores. The
     dropout passes have dropout in the last layer alone: certainty from it finds about as many
@@ -71,17 +102,20 @@ def answers(
     from selftrain.model.surgery import dropout_rates
     from selftrain.training.annotate import annotate
 
-    number = 0
     mc_model = with_dropout_in(model, "last")
     above = (part for part in mc_model.children() if part is not mc_model.trunk)
-    passes = passes if any(any(dropout_rates(part)) for part in above) else 1
+    passes = wanted.passes if any(any(dropout_rates(part)) for part in above) else 1
     for examples, votes in annotate(mc_model, table.examples, passes, seed=0, machine=machine):
         best = votes.plain.argmax(1).tolist()
         calibrated = tempered(votes.plain, model.temperature).tolist()
         parts = zip(examples, best, calibrated, certainty(votes).tolist(), strict=True)
         for example, c, p, row_certainty in parts:
-            number += 1
-            name = number if table.id_column is None else example.uid
+            count.texts += 1
+            label = model.labels[c] if p[c] >= wanted.abstain else ""
+            if label:
+                count.labelled += 1
+                count.confidence += p[c]
+            name = count.texts if table.id_column is None else example.uid
             numbers = (round(value, 6) for value in (*p, row_certainty))
             sides = (example.text, example.pair) if model.task.pair else (example.text,)
-            yield (name, model.labels[c], *numbers, *(sides if texts else ()))
+            yield (name, label, *numbers, *(sides if wanted.texts else ()))

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import small_run
-from selftrain.data.rows import Split
+from selftrain.data.rows import Labelled, Split
 from selftrain.errors import LockedError, RunError
 from selftrain.model.backbone import Backbone
 from selftrain.runs import estimates
@@ -118,6 +118,20 @@ def test_one_label_a_class_gives_no_estimate_and_no_file(
     rounds = trained(tmp_path / "run", job)
     assert estimated(tmp_path / "run", job, rounds, small_run.MACHINE) is None
     assert not (tmp_path / "run" / ESTIMATE).exists()
+
+
+def test_labels_that_say_nothing_give_no_estimate(backbone: Backbone, tmp_path: Path) -> None:
+    """Half of each class has the words of the other: models without a row answer it wrong."""
+    job = small_run.job(backbone, replace(small_run.METHOD, rounds=0))
+    labels = ("good", "good", "bad", "bad", "good", "good", "bad", "bad")
+    mixed = tuple(map(replace_label, job.split.labelled, labels))
+    job = replace(job, split=Split(mixed, job.split.unlabelled))
+    rounds = trained(tmp_path / "run", job)
+    assert estimated(tmp_path / "run", job, rounds, small_run.MACHINE) is None
+
+
+def replace_label(row: Labelled, label: str) -> Labelled:
+    return replace(row, label=label)
 
 
 def test_a_run_that_another_process_writes_is_not_written(

@@ -78,7 +78,7 @@ def line_of(round_: Round, rounds: int, *, dev: float | None = None) -> str:
     return round_line(round_.number, rounds, numbers, why)
 
 
-NO_ESTIMATE = "no expected accuracy: it needs two labels or more of each class"
+NO_ESTIMATE = "no expected accuracy: the labels are too few, or too hard for simple models"
 SHOWN_DOUBTS = 5
 DOUBTFUL = 0.8
 """A label is named to a person where models believe another by this much; all are on disk."""

@@ -14,6 +14,7 @@ from pydantic import Field, FiniteFloat
 
 from selftrain.training.draw import slice_rows
 from selftrain.training.expected import Expected, expected_accuracy, temperature_for
+from selftrain.training.folds import chance
 from selftrain.training.job import Job
 from selftrain.training.label_check import Doubt, doubts
 from selftrain.training.loop import Round
@@ -48,7 +49,10 @@ class Estimate:
 
 
 def estimate(job: Job, rounds: Sequence[Round], machine: Machine) -> Estimate | None:
-    """The estimate of a run; None where too few labels or no pool leave nothing to estimate by."""
+    """The estimate of a run; None where the folds know nothing: no pool, or labels that they miss.
+
+    They must answer the labels they did not see better than by chance, by one standard error.
+    """
     rows = slice_rows(job)
     if not rows:
         return None
@@ -56,6 +60,9 @@ def estimate(job: Job, rounds: Sequence[Round], machine: Machine) -> Estimate | 
     readings = next(known, None) or Readings(job, rows, rounds, machine)
     folds = readings.folds
     if folds is None:
+        return None
+    hits, hit_rows = folds.hits()
+    if hits < chance(len(job.task.labels), hit_rows):
         return None
     found = []
     for round_ in rounds:
@@ -65,4 +72,4 @@ def estimate(job: Job, rounds: Sequence[Round], machine: Machine) -> Estimate | 
             temperature = temperature_for(logits, expected.accuracy)
             found.append(RoundEstimate(round_.number, expected, temperature))
     wrong = doubts(job.split.labelled, job.task.labels, folds)
-    return Estimate(tuple(found), *folds.hits(), tuple(wrong))
+    return Estimate(tuple(found), hits, hit_rows, tuple(wrong))

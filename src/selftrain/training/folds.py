@@ -6,6 +6,7 @@ encoder has seen every label. Their beliefs are calibrated on the gold rows that
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -105,6 +106,15 @@ def folds_of(
     belief = normalised(belief * len(of_all.labels) / of_all.labels.bincount(minlength=classes))
     unseen_gold = (out_of_fold / temperature).softmax(1)
     return Folds(belief, pool_prior(belief), unseen_gold, labels)
+
+
+def chance(classes: int, rows: float) -> float:
+    """The share of hits in so many rows that guessing reaches, and one standard error more.
+
+    >>> round(chance(2, 32), 3)
+    0.588
+    """
+    return 1 / classes + math.sqrt((1 - 1 / classes) / classes / rows)
 
 
 def normalised(weights: Tensor) -> Tensor:

@@ -38,6 +38,9 @@ class Run:
     half: float
     """Half of the interval that the labels alone leave."""
     accuracy: float
+    bare: float
+    """The calibration error of its own probabilities."""
+    calibrated: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,26 @@ def main() -> None:
     print("left out:", told(error, held))
     print("all:", fitted(runs))
     print("the product's:", told(*judged(Constants(BELIEF, AGREEMENT, MARGIN), runs)))
+    print_tasks([run for run in runs if run.final], "final model")
+    print_tasks([run for run in runs if not run.final], "teacher")
+
+
+def print_tasks(runs: Sequence[Run], what: str) -> None:
+    """A line a task, cuts with their base task: errors of the product's estimate, calibration."""
+    constants = Constants(BELIEF, AGREEMENT, MARGIN)
+    print(f"| {what} | runs | expected | true | error | held | bare | calibrated |")
+    print("|---|---:|---:|---:|---:|---:|---:|---:|")
+    bases = sorted({variants.base_of(run.variant) for run in runs})
+    for base in (*bases, "all"):
+        chosen = [run for run in runs if base in ("all", variants.base_of(run.variant))]
+        error, held = judged(constants, chosen)
+        print(
+            f"| {base} | {len(chosen)} | {100 * constants.estimates(chosen).mean():.1f} "
+            f"| {100 * np.mean([run.accuracy for run in chosen]):.1f} "
+            f"| {100 * abs(error).mean():.1f} | {held.sum()} "
+            f"| {np.mean([run.bare for run in chosen]):.3f} "
+            f"| {np.mean([run.calibrated for run in chosen]):.3f} |"
+        )
 
 
 def runs_of(line: dict[str, Any]) -> list[Run]:
@@ -92,6 +115,8 @@ def runs_of(line: dict[str, Any]) -> list[Run]:
             agreement=line["expected"][number]["agreement"],
             half=half_width(*line["hits"]),
             accuracy=line["accuracy"][number],
+            bare=line["calibration error"][number][0],
+            calibrated=line["calibration error"][number][1],
         )
         for number, final in numbers.items()
     ]

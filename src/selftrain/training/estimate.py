@@ -14,7 +14,6 @@ from pydantic import Field, FiniteFloat
 
 from selftrain.training.draw import slice_rows
 from selftrain.training.expected import Expected, expected_accuracy, temperature_for
-from selftrain.training.folds import chance
 from selftrain.training.job import Job
 from selftrain.training.label_check import Doubt, doubts
 from selftrain.training.loop import Round
@@ -59,10 +58,7 @@ def estimate(job: Job, rounds: Sequence[Round], machine: Machine) -> Estimate | 
     known = (round_.readings for round_ in reversed(rounds) if round_.readings is not None)
     readings = next(known, None) or Readings(job, rows, rounds, machine)
     folds = readings.folds
-    if folds is None:
-        return None
-    hits, hit_rows = folds.hits()
-    if hits < chance(len(job.task.labels), hit_rows):
+    if folds is None or not folds.know_something:
         return None
     found = []
     for round_ in rounds:
@@ -72,4 +68,4 @@ def estimate(job: Job, rounds: Sequence[Round], machine: Machine) -> Estimate | 
             temperature = temperature_for(logits, expected.accuracy)
             found.append(RoundEstimate(round_.number, expected, temperature))
     wrong = doubts(job.split.labelled, job.task.labels, folds)
-    return Estimate(tuple(found), hits, hit_rows, tuple(wrong))
+    return Estimate(tuple(found), *folds.hits(), tuple(wrong))

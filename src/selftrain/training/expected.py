@@ -16,9 +16,9 @@ from torch import Tensor
 
 from selftrain.training.folds import Folds
 
-BELIEF, AGREEMENT = 0.55, 0.55
+BELIEF, AGREEMENT = 0.51, 0.54
 """The weights of the folds' belief in a model's answers, and of their agreement with them."""
-MARGIN = 0.10
+MARGIN = 0.06
 """How far the estimate was off in nine of ten development runs of other tasks."""
 NINE_OF_TEN = NormalDist().inv_cdf(0.95)
 """Nine of ten normal draws are less than this many standard deviations from their mean."""

@@ -49,18 +49,23 @@ class Folds:
         """The share of answers [N] that the folds, by the pool's prior, give too."""
         return float((self.pool_belief.argmax(1) == answers).double().mean())
 
-    def hits(self) -> tuple[float, float]:
+    def hits(self, shares: Tensor | None = None) -> tuple[float, float]:
         """The share of gold rows that a fold without them answers right, and from how many rows.
 
-        The labels are as many of each class; the pool is not: a row counts by the pool's prior.
-        The number is that of equal rows which would say as much.
+        Classes count by these shares [C], or by the pool's prior: the labels are as many of each
+        class, the pool is not. The number is that of equal rows which would say as much.
         """
-        weights = (
-            self.prior[self.labels] / self.labels.bincount(minlength=len(self.prior))[self.labels]
-        )
+        shares = self.prior if shares is None else shares
+        weights = (shares / self.labels.bincount(minlength=len(shares)))[self.labels]
         weights = weights / weights.sum()
         right = (self.gold.argmax(1) == self.labels).double()
         return float((weights * right).sum()), float(1 / weights.square().sum())
+
+    @property
+    def know_something(self) -> bool:
+        """Whether they answer gold rows better than by chance, by one standard error or more."""
+        classes = len(self.prior)
+        return self.hits(torch.ones(classes).double())[0] >= chance(classes, len(self.labels))
 
 
 @dataclass(frozen=True, slots=True)

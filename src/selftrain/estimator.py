@@ -14,6 +14,7 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -51,8 +52,8 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     same type. Parameters are those of ``selftrain fit``; ``changes`` is its method table.
 
     After ``fit``: ``classes_``, ``model_``, ``rounds_`` (what each round gave), ``estimate_`` (the
-    expected accuracy of each round, and labels that look wrong; None with too few labels), and
-    ``notes_`` (counts of dropped or changed rows; also given as warnings).
+    expected accuracy of each round, labels that look wrong; None where the labels tell too little),
+    and ``notes_`` (counts of dropped or changed rows; also given as warnings).
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -131,10 +132,10 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 log.info(line_of(round_, method.total_rounds))
                 rounds.append(round_)
         self.notes_ = dict(notes)
-        self.rounds_ = rounds
         final = last_accepted(rounds)
         self.model_: Classifier = final.model
         self.estimate_ = estimate(job, rounds, machine)
+        self.rounds_ = [replace(round_, readings=None) for round_ in rounds]  # no pool is kept
         if self.estimate_ is not None:
             self.model_.temperature = self.estimate_.of(final.number).temperature
         self.classes_ = np.asarray(classes)

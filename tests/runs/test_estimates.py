@@ -91,6 +91,22 @@ def test_an_estimate_of_the_same_models_is_read_and_of_others_made_again(
     path.write_text(path.read_text().replace(read_estimate(run).models[0], "0" * 64))
     assert close(asdict(estimate_of(run, job, rounds)), asdict(first))
     assert len(asked) == 1
+    monkeypatch.setattr(estimates, "MARGIN", 0.5)  # as a later version may have it
+    estimate_of(run, job, rounds)
+    assert len(asked) == 2
+
+
+def test_an_estimate_that_does_not_hold_any_more_is_removed(
+    backbone: Backbone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = small_run.job(backbone, replace(small_run.METHOD, rounds=0))
+    run = tmp_path / "run"
+    rounds = trained(run, job)
+    estimate_of(run, job, rounds)
+    monkeypatch.setattr(estimates, "MARGIN", 0.5)
+    monkeypatch.setattr(estimates, "estimate", lambda *_: None)
+    assert estimated(run, job, rounds, small_run.MACHINE) is None
+    assert load(run, backbone=str(backbone.name)).temperature == 1
 
 
 def test_a_loaded_model_is_as_sure_as_its_estimate_says(backbone: Backbone, tmp_path: Path) -> None:
@@ -152,6 +168,10 @@ def test_a_run_that_another_process_writes_is_not_written(
         (("estimate", "rounds", 0, "number"), 5),
         (("models",), {"0": 7}),
         (("estimate",), None),
+        (("format",), 99),
+        (("estimate", "rounds", 0, "temperature"), 1e-320),
+        (("estimate", "rounds", 0, "expected", "accuracy"), float("nan")),
+        (("estimate", "rounds", 0, "expected", "high"), 37.0),
     ],
 )
 def test_an_estimate_from_a_stranger_is_not_trusted(

@@ -7,6 +7,7 @@ from io import StringIO
 from rich.console import Console
 
 from selftrain.cli.talk import table
+from selftrain.data.rows import Example, Labelled
 from selftrain.experiments.closing import closing_rows
 from selftrain.runs.lines import NO_ESTIMATE, estimate_lines, round_line
 from selftrain.training.estimate import Estimate, RoundEstimate
@@ -111,17 +112,18 @@ def test_the_line_of_a_teacher_says_how_many_class_names_it_learns_from():
 def test_the_estimate_is_one_sentence_and_at_most_five_labels_to_check() -> None:
     doubts = tuple(Doubt(row, f"uid-{row}", "bad", "good", 0.97) for row in range(1, 8))
     rounds = (RoundEstimate(3, Expected(0.774, 0.66, 0.871, 0.7, 0.8), 1.2),)
-    lines = list(estimate_lines(Estimate(rounds, 0.75, 32, doubts), final=3))
+    rows = [Labelled(Example(f"uid-{row}", "a very long text " * 9), "bad") for row in range(1, 8)]
+    lines = list(estimate_lines(Estimate(rounds, 0.75, 32, doubts), 3, rows))
     assert lines[0] == "expected accuracy 0.77, between 0.66 and 0.87"
     assert lines[1] == (
-        "check a label: row 1 is labelled `bad`; models that did not see it say `good`, 0.97 "
-        "(uid-1)"
+        'check a label: "a very long text a very long text a very long text a very …" '
+        "is labelled `bad`; a model that did not see it says `good`, 0.97"
     )
     assert len(lines) == 6
-    assert list(estimate_lines(None, final=3)) == [NO_ESTIMATE]
+    assert list(estimate_lines(None, 3, rows)) == [NO_ESTIMATE]
 
 
 def test_a_label_is_not_called_doubtful_on_weak_grounds() -> None:
     weak = (Doubt(1, "uid-1", "bad", "good", 0.6),)
     rounds = (RoundEstimate(0, Expected(0.7, 0.6, 0.8, 0.7, 0.7), 1.0),)
-    assert len(list(estimate_lines(Estimate(rounds, 0.7, 32, weak), final=0))) == 1
+    assert len(list(estimate_lines(Estimate(rounds, 0.7, 32, weak), 0, []))) == 1

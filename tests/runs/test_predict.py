@@ -26,7 +26,7 @@ from selftrain.model.backbone import Backbone
 from selftrain.model.build import build
 from selftrain.model.classifier import Classifier
 from selftrain.model.pel import Adapter
-from selftrain.runs.predict import Count, Wanted, predict
+from selftrain.runs.predict import AnswerOptions, Count, predict
 
 TEXTS = ["a great film", "", "a terrible film", "the story was good", "a great film"]
 
@@ -45,7 +45,7 @@ def model(backbone: Backbone) -> Classifier:
 def answered(
     model: Classifier, table: Table, out: Path | None = None, *, texts: bool = False
 ) -> None:
-    predict(model, table, out, Wanted(passes=3, texts=texts), machine=small_run.MACHINE)
+    predict(model, table, out, AnswerOptions(passes=3, texts=texts), machine=small_run.MACHINE)
 
 
 def table(texts: list[str] = TEXTS) -> Table:
@@ -113,7 +113,7 @@ def test_a_text_below_the_limit_gets_no_label_and_the_rest_is_counted(
 ) -> None:
     p = model.probabilities(table().examples).max(1).values
     limit = float(p.median())
-    wanted = Wanted(passes=3, abstain=limit)
+    wanted = AnswerOptions(passes=3, abstain=limit)
     count = predict(model, table(), tmp_path / "out.csv", wanted, machine=small_run.MACHINE)
     rows = read_csv(tmp_path / "out.csv")
     above = (p >= limit).tolist()
@@ -125,7 +125,7 @@ def test_a_text_below_the_limit_gets_no_label_and_the_rest_is_counted(
 
 def test_what_was_labelled_is_said_in_one_sentence() -> None:
     assert str(Count(200, 122, 109.8)) == (
-        "122 of 200 texts have a label (61%); of these about 0.90 should be right"
+        "122 of 200 texts have a label (61%); about 90% of these should be right"
     )
     assert str(Count(3)) == "none of 3 texts has a label"
 
@@ -279,6 +279,6 @@ def test_a_model_without_dropout_answers_and_is_certain(
     task = Task("films", ("bad", "good"))
     steady = build(task, tiny_backbone("bert"), Architecture(Adapter(), dropout=0.0), seed=1)
     table = read_texts(["a great film", "a dull film"], notes=Notes())
-    predict(steady, table, tmp_path / "out.csv", Wanted(passes=4), machine=small_run.MACHINE)
+    predict(steady, table, tmp_path / "out.csv", AnswerOptions(passes=4), machine=small_run.MACHINE)
     with (tmp_path / "out.csv").open(newline="") as file:
         assert [row["certainty"] for row in csv.DictReader(file)] == ["1.0", "1.0"]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from by_hand import GOLD, MACHINE, TASK, TEACHER
+from by_hand import GOLD, MACHINE, METHOD, TASK, TEACHER
 from selftrain.data.rows import Lesson
 from selftrain.model.build import build
 from selftrain.training.class_names import (
@@ -17,6 +17,8 @@ from selftrain.training.class_names import (
     words_of,
 )
 from selftrain.training.fit import fit
+from selftrain.training.folds import folds_of
+from small_loop import run
 
 
 @pytest.mark.parametrize(
@@ -106,3 +108,22 @@ def test_a_fit_says_how_many_rows_of_names_it_learns_from(tiny_backbone, monkeyp
     assert fitted[None].name_rows is None
     assert fitted[True].name_rows == (len(TEMPLATES) * 2 if names_count else 0)
     assert torch.equal(weights[None], weights[True]) is not names_count
+
+
+@pytest.mark.parametrize("asked", [True, None])
+def test_the_folds_of_the_guard_learn_the_names_that_the_teacher_learns(
+    tiny_backbone, monkeypatch, asked
+):
+    from selftrain.training import class_names, readings
+
+    monkeypatch.setattr(class_names, "better_than_chance", lambda *_: True)
+    given = []
+
+    def watched(*rows, names, **more):
+        given.append(0 if names is None else len(names.labels))
+        return folds_of(*rows, names=names, **more)
+
+    monkeypatch.setattr(readings, "folds_of", watched)
+    method = replace(METHOD, guard="folds", teacher=replace(TEACHER, class_names=asked))
+    run(tiny_backbone("bert"), method)
+    assert given == [len(TEMPLATES) * len(TASK.labels) if asked else 0]

@@ -127,7 +127,7 @@ def test_no_round_is_learnt_from_answers_that_are_mostly_wrong():
     verdict = judged(FIRST, [0.39] * 500 + [0.61] * 500)
     assert not verdict.accept
     assert verdict.why == (
-        "by held-out labels only 39% of the answers of round 0 are right: too few to learn from"
+        "held-out labels support the answers of round 0 by only 39%: too little to learn from"
     )
     assert judged(FIRST, [0.41] * 500 + [0.59] * 500).accept
 

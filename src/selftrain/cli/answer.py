@@ -72,11 +72,11 @@ def predict(
         if raw:
             model.temperature = 1.0
 
-        from selftrain.runs.predict import Count, Wanted, answers
+        from selftrain.runs.predict import AnswerOptions, Count, answers
         from selftrain.runs.predict import columns as names_of
         from selftrain.runs.predict import predict as write
 
-        wanted, count = Wanted(passes, with_text, abstain), Count()
+        wanted, count = AnswerOptions(passes, with_text, abstain), Count()
         if as_json:
             names = names_of(model, table, texts=with_text)
             for row in answers(model, table, wanted, count, machine=machine):
@@ -85,8 +85,8 @@ def predict(
             count = write(model, table, out, wanted, machine=machine)
     if abstain:
         say(str(count))
-        if model.temperature == 1:
-            say("these probabilities are not calibrated: read the last number as an upper bound")
+        if count.labelled and model.temperature == 1:
+            say("these probabilities are not calibrated: more or fewer labels may be right")
 
 
 @with_options

@@ -99,7 +99,7 @@ def learn(
         say(f"model: {out}, round {final.number}")
         estimate = estimated(out, job, rounds, machine)
     result: dict[str, Any] = {"run": str(out), "final_round": final.number, "rounds": facts}
-    for line in estimate_lines(estimate, final.number):
+    for line in estimate_lines(estimate, final.number, job.split.labelled):
         say(line)
     if estimate is not None:
         final.model.temperature = estimate.of(final.number).temperature

@@ -13,17 +13,20 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from selftrain.disk import LARGEST_JSON, damaged, plain_file, replacing, valid
+from selftrain.disk import LARGEST_JSON, damaged, plain_file, refusals, remove, replacing
+from selftrain.errors import RunError, check_format, parsed
 from selftrain.runs.read import records
 from selftrain.runs.record import MODEL, Record
 from selftrain.runs.write import locked
 from selftrain.training.estimate import Estimate, estimate
+from selftrain.training.expected import AGREEMENT, BELIEF, MARGIN
 from selftrain.training.job import Job
 from selftrain.training.loop import Round
 from selftrain.training.machine import Machine
 
 ESTIMATE = "estimate.json"
 FORMAT = 1
+AGAIN = "remove estimate.json: the same `selftrain fit` writes it again"
 TENSORS = MODEL[1]
 
 
@@ -34,19 +37,24 @@ class Stored:
     format: int
     models: dict[int, str]
     """The sha256 of the tensors of each round's model."""
+    constants: tuple[float, ...]
+    """Those of expected accuracy: an estimate by others is made again."""
     estimate: Estimate
 
 
 def estimated(folder: Path, job: Job, rounds: Sequence[Round], machine: Machine) -> Estimate | None:
     """The estimate of a finished run: read where there is one of these models, else written."""
-    models = models_of(records(folder)[: len(rounds)])
+    models, constants = models_of(records(folder)[: len(rounds)]), (BELIEF, AGREEMENT, MARGIN)
     stored = read_estimate(folder)
-    if stored is not None and stored.models == models:
+    if stored is not None and (stored.models, stored.constants) == (models, constants):
         return stored.estimate
     found = estimate(job, rounds, machine)
-    if found is not None:
-        raw = TypeAdapter(Stored).dump_json(Stored(FORMAT, models, found), indent=2)
-        with locked(folder), replacing(folder / ESTIMATE, private=True) as path:
+    with refusals(folder, "write"), locked(folder):
+        if found is None:
+            remove(folder / ESTIMATE)
+            return None
+        raw = TypeAdapter(Stored).dump_json(Stored(FORMAT, models, constants, found), indent=2)
+        with replacing(folder / ESTIMATE, private=True) as path:
             path.write_bytes(raw + b"\n")
     return found
 
@@ -64,7 +72,10 @@ def read_estimate(folder: Path) -> Stored | None:
     path = folder / ESTIMATE
     if not os.path.lexists(path):
         return None
-    stored = valid(Stored, plain_file(path, LARGEST_JSON).read_bytes(), path)
+    with refusals(path, "read"):
+        raw = plain_file(path, LARGEST_JSON).read_bytes()
+    check_format(raw, str(path), FORMAT, RunError)
+    stored = parsed(Stored, raw, f"{path} is damaged", RunError, AGAIN, strict=True)
     if {each.number for each in stored.estimate.rounds} != stored.models.keys():
         raise damaged(path, "names other rounds than it estimates")
     return stored

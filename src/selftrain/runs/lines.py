@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 from selftrain.errors import in_percent
 
 if TYPE_CHECKING:
+    from selftrain.data.rows import Labelled
     from selftrain.training.estimate import Estimate
     from selftrain.training.loop import Round
 
@@ -84,8 +86,13 @@ DOUBTFUL = 0.8
 """A label is named to a person where models believe another by this much; all are on disk."""
 
 
-def estimate_lines(estimate: Estimate | None, final: int) -> Iterator[str]:
-    """What is expected of the final model, and at most five labels that look wrong."""
+def estimate_lines(
+    estimate: Estimate | None, final: int, labelled: Sequence[Labelled]
+) -> Iterator[str]:
+    """What is expected of the final model, and at most five labelled rows that look wrong.
+
+    Their texts are for the terminal alone: no file of a run has one.
+    """
     if estimate is None:
         yield NO_ESTIMATE
         return
@@ -95,7 +102,12 @@ def estimate_lines(estimate: Estimate | None, final: int) -> Iterator[str]:
         f"between {expected.low:.2f} and {expected.high:.2f}"
     )
     doubts = [doubt for doubt in estimate.doubts if doubt.probability >= DOUBTFUL]
-    yield from (f"check a label: {doubt}" for doubt in doubts[:SHOWN_DOUBTS])
+    for doubt in doubts[:SHOWN_DOUBTS]:
+        text = labelled[doubt.row - 1].example.text
+        yield (
+            f'check a label: "{shorten(text, 60, placeholder=" …")}" is labelled `{doubt.label}`; '
+            f"a model that did not see it says `{doubt.answer}`, {doubt.probability:.2f}"
+        )
 
 
 def count(number: int) -> str:

@@ -24,7 +24,7 @@ Answer = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class AnswerOptions:
     """What an answer should have."""
 
     passes: int = 10
@@ -50,7 +50,7 @@ class Count:
         return (
             f"{self.labelled} of {self.texts} texts have a label "
             f"({self.labelled / self.texts:.0%}); "
-            f"of these about {self.confidence / self.labelled:.2f} should be right"
+            f"about {self.confidence / self.labelled:.0%} of these should be right"
         )
 
 
@@ -58,7 +58,7 @@ def predict(
     model: Classifier,
     table: Table,
     out: str | Path | None = None,
-    wanted: Wanted = Wanted(),
+    wanted: AnswerOptions = AnswerOptions(),
     *,
     machine: Machine,
 ) -> Count:
@@ -86,7 +86,7 @@ def columns(model: Classifier, table: Table, *, texts: bool = False) -> list[str
 
 
 def answers(
-    model: Classifier, table: Table, wanted: Wanted, count: Count, *, machine: Machine
+    model: Classifier, table: Table, wanted: AnswerOptions, count: Count, *, machine: Machine
 ) -> Iterator[Answer]:
     """One answer a row, in the order of ``columns``, counted on the way.
 

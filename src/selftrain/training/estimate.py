@@ -1,19 +1,22 @@
 """After a run: how good each round's model probably is, and which labels look wrong.
 
 Nothing here changes a model or needs a label of the pool. A run that was just trained has read
-the pool already; of one that was loaded the encoders read a slice of it again.
+the pool already; of one that was loaded each encoder reads it again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
-
-from pydantic import Field, FiniteFloat
 
 from selftrain.training.draw import slice_rows
-from selftrain.training.expected import Expected, expected_accuracy, temperature_for
+from selftrain.training.expected import (
+    Expected,
+    Share,
+    Temperature,
+    expected_accuracy,
+    temperature_for,
+)
 from selftrain.training.job import Job
 from selftrain.training.label_check import Doubt, doubts
 from selftrain.training.loop import Round
@@ -27,7 +30,7 @@ class RoundEstimate:
 
     number: int
     expected: Expected
-    temperature: Annotated[FiniteFloat, Field(gt=0)]
+    temperature: Temperature
     """Logits divided by it have the expected accuracy as their mean confidence on the pool."""
 
 
@@ -36,7 +39,7 @@ class Estimate:
     """What is expected of the models of a run, and the labels that look wrong."""
 
     rounds: tuple[RoundEstimate, ...]
-    hits: float
+    hits: Share
     """The share of labelled rows that models without them answer right, by the pool's prior."""
     hit_rows: float
     """How many equal rows would say as much as these do."""
@@ -52,11 +55,10 @@ def estimate(job: Job, rounds: Sequence[Round], machine: Machine) -> Estimate | 
 
     They must answer the labels they did not see better than by chance, by one standard error.
     """
-    rows = slice_rows(job)
-    if not rows:
-        return None
     known = (round_.readings for round_ in reversed(rounds) if round_.readings is not None)
-    readings = next(known, None) or Readings(job, rows, rounds, machine)
+    readings = next(known, None) or Readings(job, slice_rows(job), rounds, machine)
+    if not readings.rows:
+        return None
     folds = readings.folds
     if folds is None or not folds.know_something:
         return None

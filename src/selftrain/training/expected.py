@@ -10,12 +10,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Annotated
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from selftrain.training.folds import Folds
 
+Share = Annotated[float, Field(ge=-1e-9, le=1 + 1e-9, allow_inf_nan=False)]
+Temperature = Annotated[float, Field(gt=0.01, lt=100, allow_inf_nan=False)]
 BELIEF, AGREEMENT = 0.51, 0.54
 """The weights of the folds' belief in a model's answers, and of their agreement with them."""
 MARGIN = 0.06
@@ -28,20 +32,22 @@ NINE_OF_TEN = NormalDist().inv_cdf(0.95)
 class Expected:
     """The accuracy that a model probably has on texts like those of the pool."""
 
-    accuracy: float
-    low: float
-    high: float
-    belief: float
+    accuracy: Share
+    low: Share
+    high: Share
+    belief: Share
     """The mean belief of the folds in the model's answers."""
-    agreement: float
+    agreement: Share
     """The share of answers that the folds give too."""
 
 
 def expected_accuracy(answers: Tensor, folds: Folds) -> Expected:
     """The expected accuracy of answers [N] to the pool rows that the folds were asked about."""
     belief, agreement = folds.tilted(answers), folds.agreement(answers)
-    accuracy = min(1.0, BELIEF * belief + AGREEMENT * agreement)
-    half = max(MARGIN, half_width(*folds.hits()))
+    hits, rows = folds.hits()
+    at_most = (rows + 0.5) / (rows + 1)  # so few labels never show that a model makes no error
+    accuracy = min(at_most, BELIEF * belief + AGREEMENT * agreement)
+    half = max(MARGIN, half_width(hits, rows))
     low, high = max(0.0, accuracy - half), min(1.0, accuracy + half)
     return Expected(accuracy, low, high, belief, agreement)
 
@@ -57,7 +63,7 @@ def half_width(share: float, rows: float) -> float:
     return z * spread / (1 + z**2 / rows)
 
 
-LOGS = torch.linspace(-3, 3, 601, dtype=torch.float64)
+LOGS = torch.linspace(-2, 2, 401, dtype=torch.float64)
 """Logarithms of the temperatures that are tried."""
 
 

@@ -6,7 +6,6 @@ encoder has seen every label. Their beliefs are calibrated on the gold rows that
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from selftrain.training.class_names import better_than_chance
 from selftrain.training.regression import logistic
 
 FOLDS = 4
@@ -49,14 +49,13 @@ class Folds:
         """The share of answers [N] that the folds, by the pool's prior, give too."""
         return float((self.pool_belief.argmax(1) == answers).double().mean())
 
-    def hits(self, shares: Tensor | None = None) -> tuple[float, float]:
+    def hits(self) -> tuple[float, float]:
         """The share of gold rows that a fold without them answers right, and from how many rows.
 
-        Classes count by these shares [C], or by the pool's prior: the labels are as many of each
-        class, the pool is not. The number is that of equal rows which would say as much.
+        The labels are as many of each class, the pool is not: a row counts by the pool's prior.
+        The number is that of equal rows which would say as much.
         """
-        shares = self.prior if shares is None else shares
-        weights = (shares / self.labels.bincount(minlength=len(shares)))[self.labels]
+        weights = (self.prior / self.labels.bincount(minlength=len(self.prior)))[self.labels]
         weights = weights / weights.sum()
         right = (self.gold.argmax(1) == self.labels).double()
         return float((weights * right).sum()), float(1 / weights.square().sum())
@@ -65,7 +64,8 @@ class Folds:
     def know_something(self) -> bool:
         """Whether they answer gold rows better than by chance, by one standard error or more."""
         classes = len(self.prior)
-        return self.hits(torch.ones(classes).double())[0] >= chance(classes, len(self.labels))
+        weights = 1 / (classes * self.labels.bincount(minlength=classes)[self.labels])
+        return better_than_chance(self.gold.argmax(1) == self.labels, weights, classes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,15 +111,6 @@ def folds_of(
     belief = normalised(belief * len(of_all.labels) / of_all.labels.bincount(minlength=classes))
     unseen_gold = (out_of_fold / temperature).softmax(1)
     return Folds(belief, pool_prior(belief), unseen_gold, labels)
-
-
-def chance(classes: int, rows: float) -> float:
-    """The share of hits in so many rows that guessing reaches, and one standard error more.
-
-    >>> round(chance(2, 32), 3)
-    0.588
-    """
-    return 1 / classes + math.sqrt((1 - 1 / classes) / classes / rows)
 
 
 def normalised(weights: Tensor) -> Tensor:

@@ -34,7 +34,7 @@ How the last two limits were chosen: section 7 of the same page.
 
 
 LEAST_BELIEF = 0.4
-"""Where the folds believe the answers of round 0 less than this, most pseudo labels are wrong."""
+"""Where the folds believe the answers of round 0 less than this, rounds only lost (section 9)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class NotWorse:
     """
 
     folds: Folds | None
-    """None where there are too few labels for folds: the shift alone decides then."""
+    """None where the labels are too few for folds or tell them nothing: the shift alone decides."""
 
     def __call__(self, labels: Sequence[str], answers: Answers) -> Verdict:
         """Whether the student may become the next teacher."""
@@ -121,13 +121,13 @@ def too_unsure(belief: float) -> str:
     """Why nothing can be learnt from answers that the folds believe so little; empty otherwise.
 
     >>> too_unsure(0.31)
-    'by held-out labels only 31% of the answers of round 0 are right: too few to learn from'
+    'held-out labels support the answers of round 0 by only 31%: too little to learn from'
     """
     if belief >= LEAST_BELIEF:
         return ""
     return (
-        f"by held-out labels only {belief:.0%} of the answers of round 0 are right: "
-        "too few to learn from"
+        f"held-out labels support the answers of round 0 by only {belief:.0%}: "
+        "too little to learn from"
     )
 
 

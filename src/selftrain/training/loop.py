@@ -57,7 +57,7 @@ class Round:
     encoder_of: int | None = None
     """The round whose encoder the model shares, with a head of its own; None has its own."""
     readings: Readings | None = field(default=None, repr=False, compare=False)
-    """What the models of the run say of the pool, for an estimate; None where none was asked."""
+    """What models of this run say of the pool, for its estimate; None of a round from disk."""
 
     @property
     def encoder(self) -> int:

@@ -128,7 +128,10 @@ class Readings:
     @cached_property
     def guard(self) -> Guard:
         """What judges the rounds of the method."""
-        return NotWorse(self.folds) if self.job.method.guard == "folds" else no_class_lost
+        if self.job.method.guard != "folds":
+            return no_class_lost
+        knows = self.folds is not None and self.folds.know_something
+        return NotWorse(self.folds if knows else None)
 
     def prior(self, answers: Sequence[str]) -> dict[str, dict[str, float]]:
         """The estimated class shares of the pool, as numbers of a round.

@@ -16,6 +16,7 @@ from selftrain.method.spec import Method, ProbeRounds, Tune, from_plain, to_plai
 from selftrain.model.build import build, with_copied_head
 from selftrain.model.classifier import Classifier
 from selftrain.model.pel import Full, Probe
+from selftrain.training.folds import Folds
 from selftrain.training.job import Job
 from selftrain.training.loop import self_train
 from selftrain.training.probe import Vectors, fit_probe, logits_of, shares, shift_to
@@ -241,7 +242,8 @@ def test_tapt_reads_the_same_rows_with_and_without_probe_rounds(bert):
     assert pool_of_round(with_probe, 0) == pool_of_round(alone, 0)
 
 
-def test_pairs_and_prompts_have_a_folds_guard_too(bert):
+def test_pairs_and_prompts_have_a_folds_guard_too(bert, monkeypatch):
+    monkeypatch.setattr(Folds, "know_something", True)  # a tiny encoder tells them little
     prompt = replace(METHOD, guard="folds", rounds=1)
     prompt = replace(
         prompt,
@@ -282,13 +284,24 @@ def test_all_of_a_pool_is_a_bounded_draw(bert, monkeypatch):
     assert first.numbers["pool"] == 30
 
 
-def test_with_the_folds_guard_the_numbers_name_the_prior_and_what_the_verdict_rests_on(bert):
+def test_with_the_folds_guard_the_numbers_name_the_prior_and_what_the_verdict_rests_on(
+    bert, monkeypatch
+):
+    monkeypatch.setattr(Folds, "know_something", True)
     job = Job(TASK, SPLIT, replace(HEAD_ALONE, guard="folds"), bert, SEED)
     _, first, _ = self_train(job, machine=MACHINE)
     assert set(first.numbers) >= {"drift", "belief gain", "prior", "prior by folds"}
     for name in ("prior", "prior by folds"):
         assert set(first.numbers[name]) == set(TASK.labels)
         assert sum(first.numbers[name].values()) == pytest.approx(1)
+
+
+def test_folds_that_know_nothing_do_not_judge(bert, monkeypatch):
+    monkeypatch.setattr(Folds, "know_something", False)
+    job = Job(TASK, SPLIT, replace(HEAD_ALONE, guard="folds"), bert, SEED)
+    _, first, _ = self_train(job, machine=MACHINE)
+    assert "drift" in first.numbers
+    assert "belief gain" not in first.numbers
 
 
 # ── what a method may not ask for ────────────────────────────────────────────────────────────

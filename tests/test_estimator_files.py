@@ -84,7 +84,7 @@ def test_a_run_of_the_command_line_can_be_loaded(
         ({"params": {"sed": 1}, "classes": ["bad", "good"]}, "unknown parameters"),
         ({"params": {}, "classes": ["bad", "worse"]}, "not those of the model"),
         ({"params": {}}, "cannot be read"),
-        ({"params": {}, "classes": [1, 2], "temperature": 0}, "cannot be read"),
+        ({"params": {}, "classes": ["bad", "good"], "temperature": 1e-320}, "its temperature is"),
         (" " * 1_000_001, "1,000,001 bytes; expected at most 1,000,000"),
         ("[" * 100_000, "cannot be read: maximum recursion"),
     ],

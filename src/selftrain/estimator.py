@@ -283,7 +283,7 @@ def read_facts(path: Path, labels: Sequence[str]) -> tuple[dict[str, Any], list[
         if [name_of(label) for label in classes] != list(labels):
             raise ValueError("its classes are not those of the model")
         temperature = float(facts.get("temperature", 1.0))
-        if not 0 < temperature < float("inf"):
+        if not 0.01 < temperature < 100:  # as ``expected.Temperature``, without torch
             raise ValueError(f"its temperature is {temperature}")
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ModelError(f"{path} cannot be read: {error}", "copy the folder again") from None

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cells import CELL, OTHER, named
 from selftrain.errors import DataError
 from selftrain.experiments.figures import (
-    AnswerOptions,
+    Wanted,
     calibration,
 )
 from selftrain.experiments.figures.calibration import BINS, place, pooled
@@ -60,7 +60,7 @@ def test_many_methods_on_many_tasks_are_refused_and_either_alone_is_not():
     with pytest.raises(DataError, match="2 methods on 2 tasks") as error:
         calibration(cells)
     assert "--task sst2" in error.value.hint
-    by_method = calibration(cells, AnswerOptions(tasks=("rte",))).panels
+    by_method = calibration(cells, Wanted(tasks=("rte",))).panels
     assert [panel.method for panel in by_method] == list(methods)
-    by_task = calibration(cells, AnswerOptions(methods=methods[:1])).panels
+    by_task = calibration(cells, Wanted(methods=methods[:1])).panels
     assert {panel.task for panel in by_task} == {"sst2", "rte"}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cells import CELL, OTHER, named
 from selftrain.experiments.figures import (
-    AnswerOptions,
+    Wanted,
     by_round,
 )
 from selftrain.experiments.figures.rounds import points
@@ -62,7 +62,7 @@ def test_upet_students_stand_alone_unless_others_are_named():
     cells = named("head-st", "upet-prompt-prefix", "upet-head-adapter", ablation)
     lines = by_round(cells).lines
     assert [line.method for line in lines] == ["upet-head-adapter", "upet-prompt-prefix"]
-    lines = by_round(cells, AnswerOptions(methods=("head-st", ablation))).lines
+    lines = by_round(cells, Wanted(methods=("head-st", ablation))).lines
     assert [line.method for line in lines] == ["head-st", ablation]
     assert [line.method for line in by_round(cells[:1]).lines] == ["head-st"]
 
@@ -70,7 +70,7 @@ def test_upet_students_stand_alone_unless_others_are_named():
 def test_a_teacher_alone_is_drawn_where_it_is_asked_for():
     cells = [*named("head-st"), *named("head-ft", by_round=(0.5,))]
     assert [line.method for line in by_round(cells).lines] == ["head-st"]
-    (line,) = by_round(cells, AnswerOptions(methods=("head-ft",))).lines
+    (line,) = by_round(cells, Wanted(methods=("head-ft",))).lines
     assert [point.number for point in line.points] == [0]
 
 

@@ -16,7 +16,7 @@ from selftrain.errors import ConfigError, RunError, require
 
 if TYPE_CHECKING:
     from selftrain.data.rows import Labelled
-    from selftrain.experiments.figures import AnswerOptions, Calibration, Plane, Rounds
+    from selftrain.experiments.figures import Calibration, Plane, Rounds, Wanted
     from selftrain.experiments.figures.plane import View
 
 figure = typer.Typer(
@@ -44,11 +44,11 @@ class DrawnOptions:
         ),
     ] = None
 
-    def wanted(self, cells: options.CellOptions) -> AnswerOptions:
+    def wanted(self, cells: options.CellOptions) -> Wanted:
         """The same for the room of figures."""
-        from selftrain.experiments.figures import AnswerOptions
+        from selftrain.experiments.figures import Wanted
 
-        return AnswerOptions(cells.choice(), tuple(self.method or ()), tuple(self.task or ()))
+        return Wanted(cells.choice(), tuple(self.method or ()), tuple(self.task or ()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,14 @@ from selftrain.experiments.figures.calibration import Calibration, calibration
 from selftrain.experiments.figures.datafile import Row, write
 from selftrain.experiments.figures.plane import Plane, chosen, features, view
 from selftrain.experiments.figures.rounds import Rounds, by_round
-from selftrain.experiments.figures.wanted import AnswerOptions
+from selftrain.experiments.figures.wanted import Wanted
 
 __all__ = [
-    "AnswerOptions",
     "Calibration",
     "Plane",
     "Rounds",
     "Row",
+    "Wanted",
     "by_round",
     "calibration",
     "chosen",

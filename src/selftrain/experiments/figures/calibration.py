@@ -9,7 +9,7 @@ from math import fsum
 
 from selftrain.errors import DataError
 from selftrain.experiments.figures.datafile import Row
-from selftrain.experiments.figures.wanted import AnswerOptions, setting
+from selftrain.experiments.figures.wanted import Wanted, setting
 from selftrain.experiments.results import Result
 from selftrain.experiments.stats import Spread, spread
 from selftrain.experiments.tables.board import in_order
@@ -56,7 +56,7 @@ class Calibration:
         ]
 
 
-def calibration(results: Iterable[Result], wanted: AnswerOptions = AnswerOptions()) -> Calibration:
+def calibration(results: Iterable[Result], wanted: Wanted = Wanted()) -> Calibration:
     """Confidence beside accuracy, of several methods on a task or of a method on several tasks."""
     cells = wanted.cells(results, "bins of confidence", lambda cell: cell.bins)
     tasks, methods = in_order(cell.task for cell in cells), wanted.order(cells)

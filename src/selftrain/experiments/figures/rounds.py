@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from selftrain.experiments.figures.datafile import Row
-from selftrain.experiments.figures.wanted import AnswerOptions, setting
+from selftrain.experiments.figures.wanted import Wanted, setting
 from selftrain.experiments.results import Result
 from selftrain.experiments.stats import spread
 from selftrain.experiments.tables.board import in_order
@@ -61,7 +61,7 @@ class Rounds:
         ]
 
 
-def by_round(results: Iterable[Result], wanted: AnswerOptions = AnswerOptions()) -> Rounds:
+def by_round(results: Iterable[Result], wanted: Wanted = Wanted()) -> Rounds:
     """Mean and sd over seeds of the teacher and each round, for every task and method."""
     fewest = 1 if wanted.methods else 2  # a teacher alone is a point, drawn only for a named method
     cells = wanted.cells(results, "rounds", lambda cell: len(cell.by_round) >= fewest)

@@ -13,7 +13,7 @@ from selftrain.experiments.tables.choice import Choice, choose, listed, with_sho
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerOptions:
+class Wanted:
     """What to draw of a file of cells; everything where nothing is named."""
 
     choice: Choice = Choice()

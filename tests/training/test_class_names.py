@@ -9,7 +9,9 @@ import torch
 
 from by_hand import GOLD, MACHINE, METHOD, TASK, TEACHER
 from selftrain.data.rows import Lesson
+from selftrain.method.spec import Tune
 from selftrain.model.build import build
+from selftrain.model.pel import Probe
 from selftrain.training.class_names import (
     TEMPLATES,
     better_than_chance,
@@ -93,15 +95,18 @@ def test_pairs_have_no_class_name_rows():
     assert class_name_rows(pair, gold_of({"bad": "dull", "good": "fine"})) == ()
 
 
+@pytest.mark.parametrize("teacher", [TEACHER, Tune(tuning=Probe())], ids=["trained", "frozen"])
 @pytest.mark.parametrize("names_count", [True, False])
-def test_a_fit_says_how_many_rows_of_names_it_learns_from(tiny_backbone, monkeypatch, names_count):
+def test_a_fit_says_how_many_rows_of_names_it_learns_from(
+    tiny_backbone, monkeypatch, names_count, teacher
+):
     """Asked for and refused, they change no weight."""
     from selftrain.training import class_names
 
     monkeypatch.setattr(class_names, "better_than_chance", lambda *_: names_count)
     fitted, weights = {}, {}
     for asked in (None, True):
-        how = replace(TEACHER, class_names=asked)
+        how = replace(teacher, class_names=asked)
         model = build(TASK, tiny_backbone("bert"), how.architecture, seed=1)
         fitted[asked] = fit(model, Lesson(GOLD), how, seed=1, machine=MACHINE)
         weights[asked] = model.head.out.weight.clone()

@@ -18,7 +18,7 @@ from selftrain.errors import ConfigError
 from selftrain.method.losses import PHCE, CrossEntropy, EasyHard, Smooth, Soft, SupCon
 from selftrain.method.selection import Certain, LowVariance, Reliable, Selection, Uniform
 from selftrain.method.spec import TAPT, Agreement, Method, ProbeRounds, Tune
-from selftrain.model.pel import Adapter, AnyTuning, Full, Prefix, PTuning
+from selftrain.model.pel import Adapter, AnyTuning, Full, Prefix, Probe, PTuning
 
 Preset = Literal["laptop", "paper", "published"]
 Reader = Literal["head", "prompt"]
@@ -221,6 +221,17 @@ def supcon(preset: Preset = "laptop") -> Method:
         base = replace(base, teacher=teacher, student=(student,), pool=1024)
     select = replace(base.select, shares=(0.5,))
     return replace(base, name="supcon", rounds=1, select=select)
+
+
+def frozen(preset: Preset = "laptop") -> Method:
+    """The encoder as it is: a regression on its vectors, then rounds of the head. Seconds, no more.
+
+    The regression learns from the class names too, where they say something.
+    """
+    base = probe(preset)
+    pool = supcon(preset).pool
+    teacher = Tune(tuning=Probe(), class_names=True)
+    return replace(base, name="frozen", teacher=teacher, student=(), pool=pool)
 
 
 # ── what the paper compares it with ──────────────────────────────────────────────────────────
@@ -429,7 +440,7 @@ WEIGHINGS = tuple(
 # ── by name ──────────────────────────────────────────────────────────────────────────────────
 
 READERS: tuple[Reader, ...] = get_args(Reader)
-System = Literal["upet", "supcon", "probe", "ft", "tapt", "st", "ust", "cest", "list"]
+System = Literal["upet", "supcon", "probe", "frozen", "ft", "tapt", "st", "ust", "cest", "list"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -489,6 +500,7 @@ def _bases() -> Iterator[Recipe]:
         yield Recipe(f"{r}-ft", "ft", r, partial(fine_tuning, r))
     yield Recipe("supcon", "supcon", "head", supcon)
     yield Recipe("probe", "probe", "head", probe)
+    yield Recipe("frozen", "frozen", "head", frozen, tuning="probe", teacher_tuning="probe")
     yield Recipe("tapt-head-ft", "tapt", "head", tapt)
     for r in READERS:
         yield Recipe(f"{r}-st", "st", r, partial(self_training, r))

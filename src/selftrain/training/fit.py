@@ -57,10 +57,11 @@ def fit(model: Classifier, lesson: Lesson, tune: Tune, *, seed: int, machine: Ma
     accelerator = machine.accelerator()
     model.to(accelerator.device)
     lesson = Lesson(lesson.gold) if tune.train_on == "gold" else lesson
-    if isinstance(tune.tuning, Probe):
-        return fit_head(model, lesson, started)
     name_rows = class_name_rows(model, lesson.gold) if tune.class_names else None
     lesson = replace(lesson, gold=(*lesson.gold, *(name_rows or ())))
+    if isinstance(tune.tuning, Probe):
+        fitted = fit_head(model, lesson, started)
+        return replace(fitted, name_rows=None if name_rows is None else len(name_rows))
     if tune.head_start == "regression":
         regress_head(model, [*lesson.gold, *lesson.easy])
     table = Table.of(model, lesson)

@@ -1,4 +1,4 @@
-"""Second opinions beside the default's teacher: a tuned prompt, cross entropy, TAPT, frozen vectors.
+"""Second opinions beside the default's teacher: a tuned prompt, cross entropy, TAPT, frozen.
 
     python benchmarks/development/second_views.py DATA VIEWS
     python benchmarks/development/second_views.py DATA VIEWS --judge --out second_views.jsonl

@@ -1,0 +1,330 @@
+"""Expected accuracy and doubtful labels under other conditions, on stored frozen vectors.
+
+    python benchmarks/development/conditions.py DATA FOLDER --out conditions.jsonl
+
+Recipe ``frozen`` (see ``prior.py``) with 4, 8, 16 and 64 labels a class, on skewed cuts, with a
+fifth of foreign texts in the pool, and with 1, 2 or 4 of 32 labels wrong. Of each run the teacher
+and the final head are asked for their expected accuracy; the truth is that of design rows. Test
+rows are never read. FOLDER remembers the vectors of texts. ``--judge`` prints tables of the lines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import features
+import numpy as np
+import torch
+import variants
+from expected_accuracy import Run, fitted, group_of
+from expected_accuracy import judged as judged_by
+from on_test_rows import flipped, foreign_texts
+from prior import METHOD, final_head
+from prior import Task as Vectors
+from torch import Tensor
+
+from selftrain.data.fewshot import sample
+from selftrain.data.rows import Example, Labelled, Split
+from selftrain.data.task import Task
+from selftrain.model.backbone import Backbone, load
+from selftrain.training.class_names import class_name_rows
+from selftrain.training.expected import expected_accuracy, half_width
+from selftrain.training.folds import Folds, Rows, folds_of
+from selftrain.training.job import Job, new_model
+from selftrain.training.regression import logistic
+
+MOST_LABELS = 64
+FIRST_DOUBTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What differs from 16 right labels a class and a pool of the task's own texts."""
+
+    name: str
+    labels: int = 16
+    foreign: bool = False
+    flipped: int = 0
+    """Wrong labels of every 32."""
+
+
+CONDITIONS = (
+    Condition("16 labels"),
+    Condition("4 labels", labels=4),
+    Condition("8 labels", labels=8),
+    Condition("64 labels", labels=64),
+    Condition("a fifth foreign", foreign=True),
+    Condition("1 of 32 wrong", flipped=1),
+    Condition("2 of 32 wrong", flipped=2),
+    Condition("4 of 32 wrong", flipped=4),
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--out", type=Path, default=Path("conditions.jsonl"))
+    parser.add_argument("--variant", nargs="+", default=list(variants.ALL))
+    parser.add_argument("--seed", nargs="+", type=int, default=[12, 21, 42, 87, 100])
+    parser.add_argument("--judge", action="store_true")
+    options = parser.parse_args()
+    if options.judge:
+        for text in tables(variants.lines_of(options.out)):
+            print(text)
+        return
+    torch.set_num_threads(1)
+    features.SHOTS, features.POOL = MOST_LABELS, features.SMALL_POOL
+    features.DESIGN = features.SMALL_DESIGN
+    options.folder.mkdir(parents=True, exist_ok=True)
+    lines = variants.lines_of(options.out) if options.out.exists() else []
+    done = {(line["variant"], line["seed"], line["condition"]) for line in lines}
+    backbone = load("minilm")
+    for variant in sorted(options.variant, key=variants.base_of):
+        for seed in options.seed:
+            wanted = CONDITIONS[:1] if variant in variants.SKEWED else CONDITIONS
+            left = [each for each in wanted if (variant, seed, each.name) not in done]
+            if left:
+                bench = Bench(options.data, options.folder, variant, seed, backbone)
+                with options.out.open("a") as file:
+                    for condition in left:
+                        for line in bench.lines(condition):
+                            file.write(json.dumps(line) + "\n")
+                print(variant, seed, flush=True)
+
+
+# ── runs ─────────────────────────────────────────────────────────────────────────────────────
+
+
+class Bench:
+    """The rows of a task or cut and of a seed, with 64 labels a class, and their vectors."""
+
+    def __init__(
+        self, data: Path, folder: Path, variant: str, seed: int, backbone: Backbone
+    ) -> None:
+        self.variant, self.seed = variant, seed
+        base = variants.base_of(variant)
+        self.task, self.gold, pool, design = features.cut(data, base, seed)
+        if variant in variants.SKEWED:
+            shares = variants.SKEWED[variant][1]
+            pool, design = (cut(rows, self.task, shares) for rows in (pool, design))
+        self.pool = [row.example for row in pool]
+        self.design = design
+        self.foreign = foreign_texts(data, base, len(pool) // 4)
+        examples = [row.example for row in (*self.gold, *design)]
+        self.vectors = features.frozen_vectors(
+            folder, self.task, backbone, [*examples, *self.pool, *self.foreign]
+        )
+        split = Split(tuple(self.gold), tuple(self.pool))
+        job = Job(self.task, split, METHOD, backbone, seed)
+        self.encoder = new_model(job, METHOD.teacher, 0)
+
+    def read(self, examples: Sequence[Example]) -> Tensor:
+        return torch.from_numpy(np.stack([self.vectors[each.uid] for each in examples]))
+
+    def rows(self, rows: Sequence[Labelled]) -> Rows:
+        labels = [self.task.labels.index(row.label) for row in rows]
+        return Rows(self.read([row.example for row in rows]), torch.tensor(labels))
+
+    def lines(self, condition: Condition) -> Iterator[dict[str, Any]]:
+        """The teacher and the final head: what is expected of them, and the truth."""
+        gold, _ = sample(self.gold, condition.labels, self.seed)
+        right = {row.example.uid: row.label for row in gold}
+        gold = flipped(gold, self.task, condition.flipped * len(gold) // 32, self.seed)
+        names = class_name_rows(self.encoder, gold)
+        names_read = self.encoder.read([row.example for row in names]).features if names else None
+        texts = [*self.pool, *(self.foreign if condition.foreign else ())]
+        vectors = Vectors(
+            gold=self.rows(gold),
+            names=None if names_read is None else Rows(names_read, self.classes(names)),
+            pool=Rows(self.read(texts), torch.zeros(len(texts), dtype=torch.long)),
+            design=self.rows(self.design),
+        )
+        classes = len(self.task.labels)
+        folds = folds_of(
+            vectors.gold, vectors.pool.vectors, classes, seed=self.seed, names=vectors.names
+        )
+        facts = {
+            "variant": self.variant,
+            "seed": self.seed,
+            "condition": condition.name,
+            "labels": len(gold),
+        }
+        if folds is None or not folds.know_something:
+            yield facts | {"model": None}
+            return
+        learnt = vectors.gold if vectors.names is None else vectors.gold + vectors.names
+        teacher = logistic(learnt.vectors, learnt.labels, classes, strength=1.0)
+        doubtful = {
+            "wrong": sum(right[row.example.uid] != row.label for row in gold),
+            "found": found_doubts(gold, right, folds),
+        }
+        for name, model in {
+            "teacher": teacher,
+            "final": final_head(vectors, teacher, folds),
+        }.items():
+            answers = model(vectors.design.vectors).argmax(1)
+            expected = expected_accuracy(model(vectors.pool.vectors).argmax(1), folds)
+            yield facts | {
+                "model": name,
+                "accuracy": float((answers == vectors.design.labels).double().mean()),
+                "expected": expected.accuracy,
+                "low": expected.low,
+                "high": expected.high,
+                "belief": expected.belief,
+                "agreement": expected.agreement,
+                "hits": list(folds.hits()),
+                "mixture": mixture_belief(vectors, folds, model),
+                **(doubtful if condition.flipped else {}),
+            }
+
+    def classes(self, rows: Sequence[Labelled]) -> Tensor:
+        return torch.tensor([self.task.labels.index(row.label) for row in rows])
+
+
+def cut(rows: Sequence[Labelled], task: Task, shares: tuple[float, ...]) -> list[Labelled]:
+    y = np.array([task.labels.index(row.label) for row in rows])
+    return [rows[place] for place in variants.askew(y, shares)]
+
+
+def found_doubts(gold: Sequence[Labelled], right: dict[str, str], folds: Folds) -> int:
+    """How many of the wrong labels are among the five surest doubts."""
+    probability, answers = folds.gold.max(1)
+    order = probability.argsort(descending=True).tolist()
+    doubted = [at for at in order if answers[at] != folds.labels[at]]
+    first = [gold[at] for at in doubted[:FIRST_DOUBTS]]
+    return sum(right[row.example.uid] != row.label for row in first)
+
+
+def mixture_belief(vectors: Vectors, folds: Folds, model: Any) -> float:
+    """The belief in a model's answers of a semi-supervised mixture over the folds' scores.
+
+    After SSME (arXiv 2501.11866), with one normal density for each class, of one covariance, in
+    place of kernels: gold rows count with their class, pool rows by EM. The scores are
+    log-probabilities, those of gold rows from the fold that did not see them.
+    """
+    classes = len(folds.prior)
+
+    def scores(p: Tensor) -> Tensor:
+        logs = p.clamp_min(1e-6).log().double()
+        return (logs - logs.mean(1, keepdim=True))[:, :-1]  # [N, C - 1]
+
+    gold, pool = scores(folds.gold), scores(folds.belief)
+    known = torch.eye(classes, dtype=torch.float64)[folds.labels]
+    belief = folds.pool_belief.double()
+    both = torch.cat([gold, pool])
+    # A gold row weighs as much as it must for labels and pool to count the same.
+    weight = torch.cat([torch.full((len(gold),), len(pool) / len(gold)), torch.ones(len(pool))])
+    for _ in range(50):
+        shares = torch.cat([known, belief]) * weight[:, None]  # [N, C]
+        total = shares.sum(0)
+        means = shares.T @ both / total[:, None]
+        apart = both[:, None] - means  # [N, C, C - 1]
+        covariance = torch.einsum("nc,nci,ncj->ij", shares, apart, apart) / total.sum()
+        covariance = covariance + 1e-3 * torch.eye(classes - 1, dtype=torch.float64)
+        precise = torch.linalg.inv(covariance)
+        pool_apart = pool[:, None] - means
+        distance = torch.einsum("nci,ij,ncj->nc", pool_apart, precise, pool_apart)
+        prior = (belief.sum(0) + 32 / classes) / (len(pool) + 32)
+        belief = (prior.log() - distance / 2).softmax(1)
+    answers = model(vectors.pool.vectors).argmax(1)
+    return float(belief.gather(1, answers[:, None]).mean())
+
+
+# ── tables ───────────────────────────────────────────────────────────────────────────────────
+
+
+def tables(lines: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Errors and intervals by condition and by task; how many wrong labels are found."""
+    known = [line for line in lines if line["model"] is not None]
+    judged = with_left_out_constants(known)
+    yield "| condition | models | no estimate | error | bias | held | SSME's error |"
+    yield "|---|---:|---:|---:|---:|---:|---:|"
+    for name in (*(each.name for each in CONDITIONS), "skewed pools"):
+        none = sum(1 for x in lines if x["model"] is None and condition_of(x) == name)
+        yield f"| {name} | {cells([x for x in judged if condition_of(x.line) == name], none)} |"
+    yield f"| all | {cells(judged, len(lines) - len(known))} |"
+    yield ""
+    yield "| task, all conditions | models | no estimate | error | bias | held | SSME's error |"
+    yield "|---|---:|---:|---:|---:|---:|---:|"
+    for base in variants.BASE:
+        own = [each for each in judged if variants.base_of(each.line["variant"]) == base]
+        none = [x for x in lines if x["model"] is None and variants.base_of(x["variant"]) == base]
+        yield f"| {base} | {cells(own, len(none))} |"
+    yield ""
+    yield f"Constants of all tasks: {fitted(usual(known))}"
+    yield ""
+    yield "| wrong labels | runs | wrong | among the five surest doubts |"
+    yield "|---|---:|---:|---:|"
+    for condition in CONDITIONS:
+        own = [x for x in known if x["condition"] == condition.name and x["model"] == "final"]
+        if condition.flipped and own:
+            wrong, found = (sum(line[name] for line in own) for name in ("wrong", "found"))
+            yield f"| {condition.name} | {len(own)} | {wrong} | {found} ({found / wrong:.0%}) |"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A line, and what constants of other tasks make of it."""
+
+    line: dict[str, Any]
+    error: float
+    """Expected minus true accuracy, in points."""
+    held: bool
+
+
+def with_left_out_constants(lines: Sequence[dict[str, Any]]) -> list[Judged]:
+    """Each line with the constants that 16 labels a class of other tasks give."""
+    found = []
+    for group in sorted({group_of(line["variant"]) for line in lines}):
+        own = [line for line in lines if group_of(line["variant"]) == group]
+        constants = fitted(usual([x for x in lines if group_of(x["variant"]) != group]))
+        error, held = judged_by(constants, [run_of(line) for line in own])
+        found += [Judged(*each) for each in zip(own, (100 * error).tolist(), held, strict=True)]
+    return found
+
+
+def usual(lines: Sequence[dict[str, Any]]) -> list[Run]:
+    """The runs with 16 right labels a class and no foreign text, of which constants are made."""
+    return [run_of(line) for line in lines if line["condition"] == CONDITIONS[0].name]
+
+
+def run_of(line: dict[str, Any]) -> Run:
+    return Run(
+        variant=line["variant"],
+        task=group_of(line["variant"]),
+        seed=line["seed"],
+        final=line["model"] == "final",
+        belief=line["belief"],
+        agreement=line["agreement"],
+        half=half_width(*line["hits"]),
+        accuracy=line["accuracy"],
+        bare=0.0,
+        calibrated=0.0,
+    )
+
+
+def condition_of(line: dict[str, Any]) -> str:
+    return "skewed pools" if line["variant"] in variants.SKEWED else str(line["condition"])
+
+
+def cells(found: Sequence[Judged], none: int) -> str:
+    """Models, those without an estimate, mean error, bias, intervals held, SSME's error."""
+    if not found:
+        return f"0 | {none} | | | | "
+    error = [each.error for each in found]
+    mixture = [100 * abs(each.line["mixture"] - each.line["accuracy"]) for each in found]
+    return (
+        f"{len(found)} | {none} | {fmean(map(abs, error)):.1f} | {fmean(error):+.1f} "
+        f"| {fmean(each.held for each in found):.0%} | {fmean(mixture):.1f}"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -87,7 +87,7 @@ def train_when_asked(asked: IO[str]) -> None:
     from quick import ON, TASK, sentences
 
     from selftrain.data.rows import Labelled, Lesson
-    from selftrain.method.recipes import LAPTOP
+    from selftrain.method.upet import LAPTOP
     from selftrain.model.backbone import load
     from selftrain.model.build import build
     from selftrain.training.fit import fit

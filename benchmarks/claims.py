@@ -30,7 +30,7 @@ from selftrain.experiments.names import (
 from selftrain.experiments.results import Result
 from selftrain.experiments.stats import sign_flip
 from selftrain.experiments.tables.compared import claims
-from selftrain.method.recipes import ALPHAS, Weighing
+from selftrain.method.upet import ALPHAS, Weighing
 
 UPET = {"head": "upet-head-adapter", "prompt": "upet-prompt-adapter"}
 PLAIN = "head-st"

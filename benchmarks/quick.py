@@ -26,7 +26,7 @@ from one_row import last_layer_of
 
 from selftrain.data.rows import Example, Labelled, Lesson, examples
 from selftrain.data.task import Task, find
-from selftrain.method.recipes import LAPTOP
+from selftrain.method.upet import LAPTOP
 from selftrain.model.architecture import Architecture
 from selftrain.model.backbone import Backbone, load
 from selftrain.model.batches import collate, grouped

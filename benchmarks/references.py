@@ -26,7 +26,7 @@ from selftrain.data.rows import Example, Labelled, Split
 from selftrain.data.task import Task
 from selftrain.experiments.stats import spread
 from selftrain.experiments.tasksets import Taskset
-from selftrain.method.recipes import LAPTOP
+from selftrain.method.upet import LAPTOP
 from selftrain.model.architecture import Architecture
 from selftrain.model.backbone import load
 from selftrain.model.build import build

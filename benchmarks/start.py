@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from selftrain.data.rows import Labelled, Lesson
 from selftrain.data.task import Task
-from selftrain.method.recipes import LAPTOP, recipe
+from selftrain.method.recipes import recipe
 from selftrain.method.spec import Method
+from selftrain.method.upet import LAPTOP
 from selftrain.model.backbone import Backbone, load
 from selftrain.model.build import build
 from selftrain.model.classifier import Classifier

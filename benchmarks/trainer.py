@@ -34,8 +34,8 @@ from selftrain.data import task as tasks
 from selftrain.data.rows import Labelled, Lesson
 from selftrain.data.task import Task
 from selftrain.experiments.tasksets import Taskset
-from selftrain.method.recipes import LAPTOP
 from selftrain.method.spec import Tune
+from selftrain.method.upet import LAPTOP
 from selftrain.model.backbone import load
 from selftrain.model.build import build
 from selftrain.model.embedded import minilm_folder

@@ -31,8 +31,8 @@ from selftrain.data import task as tasks
 from selftrain.data.rows import Split
 from selftrain.data.task import Task
 from selftrain.experiments.tasksets import Taskset
-from selftrain.method.recipes import LAPTOP
 from selftrain.method.spec import Method, Tune
+from selftrain.method.upet import LAPTOP
 from selftrain.model.backbone import Backbone, load
 from selftrain.model.classifier import Classifier
 from selftrain.training.evaluate import evaluate

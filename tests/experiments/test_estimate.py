@@ -9,7 +9,8 @@ import pytest
 from by_hand import METHOD
 from selftrain.experiments import estimate
 from selftrain.experiments.estimate import TOKENS, Counts, rows_read, training
-from selftrain.method.recipes import LAPTOP, recipe
+from selftrain.method.recipes import recipe
+from selftrain.method.upet import LAPTOP
 from selftrain.model.pel import Adapter
 from small_bench import FT, ST
 

@@ -7,19 +7,11 @@ import pytest
 from methods import differences
 from selftrain.errors import ConfigError
 from selftrain.method.losses import PHCE, CrossEntropy, Smooth, Soft
-from selftrain.method.recipes import (
-    ABLATIONS,
-    BASES,
-    DEFAULT,
-    LAPTOP,
-    PAPER,
-    RECIPES,
-    recipe,
-    upet,
-    with_all_labels,
-)
+from selftrain.method.recipes import BASES, DEFAULT, RECIPES, recipe
 from selftrain.method.selection import Certain, LowVariance, Selection, Uniform
 from selftrain.method.spec import TAPT, digest
+from selftrain.method.systems import with_all_labels
+from selftrain.method.upet import ABLATIONS, LAPTOP, PAPER, upet
 from selftrain.model.pel import Adapter, Full
 
 PRESETS = pytest.mark.parametrize("preset", ["laptop", "paper"])

@@ -16,14 +16,11 @@ from selftrain.experiments.grid import grid_of
 from selftrain.experiments.gridfile import read_grid
 from selftrain.experiments.names import MAIN, PEL, ablations
 from selftrain.experiments.references import REFERENCES
-from selftrain.method.recipes import (
-    ABLATIONS,
-    BASES,
-    recipe,
-)
+from selftrain.method.recipes import BASES, recipe
 from selftrain.method.scores import joined
 from selftrain.method.selection import Reliable, RoundDraw, Selection, Uniform
 from selftrain.method.spec import Method, digest
+from selftrain.method.upet import ABLATIONS
 from selftrain.training.job import Job
 from selftrain.training.loop import self_train
 

@@ -8,8 +8,9 @@ import torch
 from by_hand import FILMS
 from large import roberta_large
 from selftrain.experiments.published import numbers
-from selftrain.method.recipes import BASES, PRESETS, recipe
+from selftrain.method.recipes import BASES, recipe
 from selftrain.method.spec import Tune
+from selftrain.method.upet import PRESETS
 from selftrain.model.build import build
 from selftrain.model.pel import Full
 

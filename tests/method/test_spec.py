@@ -12,9 +12,10 @@ import pytest
 from by_hand import METHOD, STUDENT, TEACHER
 from selftrain.errors import ConfigError
 from selftrain.method.losses import PHCE, EasyHard, Smooth, Soft, SupCon
-from selftrain.method.recipes import BASES, PRESETS, recipe
+from selftrain.method.recipes import BASES, recipe
 from selftrain.method.selection import Certain, Reliable, Selection, Uniform
 from selftrain.method.spec import Agreement, Method, Tune, from_plain, to_plain
+from selftrain.method.upet import PRESETS
 from selftrain.model.pel import Adapter, Probe
 
 

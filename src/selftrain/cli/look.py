@@ -22,8 +22,9 @@ def methods(
     With --json every entry of every method, as a --config file names them.
     """
     with Watch() as watch, watch.busy("loading"):
-        from selftrain.method.recipes import ABLATIONS, BASES, recipe
+        from selftrain.method.recipes import BASES, recipe
         from selftrain.method.spec import to_plain
+        from selftrain.method.upet import ABLATIONS
 
         every = [recipe(name, preset) for name in BASES]
     if as_json:

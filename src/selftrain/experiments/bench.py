@@ -39,8 +39,8 @@ from selftrain.experiments.estimate import Estimate
 from selftrain.experiments.grid import Grid, Group
 from selftrain.experiments.results import Result
 from selftrain.experiments.shared import Shared
-from selftrain.method.recipes import with_all_labels
 from selftrain.method.spec import Method, digest
+from selftrain.method.systems import with_all_labels
 from selftrain.model.backbone import Backbone, load
 from selftrain.runs.lines import line_of
 from selftrain.runs.read import read_manifest

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 
 from selftrain.experiments.references import REFERENCES
 from selftrain.experiments.results import Shots
-from selftrain.method.recipes import BASES, READERS, RECIPES, Ablation, Reader, Weighing
+from selftrain.method.recipes import BASES, READERS, RECIPES
+from selftrain.method.upet import Ablation, Reader, Weighing
 
 BASELINES = {
     "head-ft": "Head FT",

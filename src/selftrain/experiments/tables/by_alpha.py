@@ -15,7 +15,7 @@ from selftrain.experiments.tables.choice import Choice, choose, no_cell, with_sh
 from selftrain.experiments.tables.compared import Compared, compare, compared_sheet
 from selftrain.experiments.tables.remarks import remarks
 from selftrain.experiments.tables.sheet import Sheet, Texts
-from selftrain.method.recipes import Weighing
+from selftrain.method.upet import Weighing
 
 NONE = "None"
 """How the paper prints its row without selection: all of the pool is easy."""

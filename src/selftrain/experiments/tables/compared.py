@@ -15,7 +15,7 @@ from selftrain.experiments.stats import MISSING, holm, sign_flip
 from selftrain.experiments.tables.board import Board, shots_of
 from selftrain.experiments.tables.choice import Choice
 from selftrain.experiments.tables.sheet import Sheet
-from selftrain.method.recipes import Reader
+from selftrain.method.upet import Reader
 
 FEWEST = 6  # pairs: with 5 that all agree, p is 2/32, and no test can say more
 RIVALS: dict[Reader | None, tuple[str, ...]] = {

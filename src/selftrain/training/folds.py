@@ -81,8 +81,8 @@ class Rows:
         return Rows(self.vectors[at], self.labels[at])
 
     def __add__(self, other: Rows) -> Rows:
-        both = [self.vectors, other.vectors], [self.labels, other.labels]
-        return Rows(*map(torch.cat, both))
+        vectors = torch.cat([self.vectors, other.vectors])
+        return Rows(vectors, torch.cat([self.labels, other.labels]))
 
 
 def folds_of(

@@ -118,11 +118,10 @@ def test_without_a_text_twice_the_folds_are_those_of_scikit_learn():
 
     gold, labels = clouds([8, 9, 5])
     keys = tuple(f"text {row}" for row in range(22))
-    reference = StratifiedKFold(4, shuffle=True, random_state=5).split(gold, labels)
+    reference = [*StratifiedKFold(4, shuffle=True, random_state=5).split(gold, labels)]
     for rows in (Rows(gold, labels), Rows(gold, labels, keys)):
-        found = [unseen.tolist() for _, unseen in cuts(rows, 3, seed=5)]
-        assert found == [unseen.tolist() for _, unseen in reference]
-        reference = StratifiedKFold(4, shuffle=True, random_state=5).split(gold, labels)
+        found = [[seen.tolist(), unseen.tolist()] for seen, unseen in cuts(rows, 3, seed=5)]
+        assert found == [[seen.tolist(), unseen.tolist()] for seen, unseen in reference]
 
 
 def test_two_labels_of_the_same_text_are_one_and_leave_nothing_to_hold_out():

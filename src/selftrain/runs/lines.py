@@ -80,7 +80,7 @@ def line_of(round_: Round, rounds: int, *, dev: float | None = None) -> str:
     return round_line(round_.number, rounds, numbers, why)
 
 
-NO_ESTIMATE = "no expected accuracy: the labels are too hard for simple models"
+NO_ESTIMATE = "no expected accuracy: the labels tell simple models too little"
 SHOWN_DOUBTS = 5
 DOUBTFUL = 0.8
 """A label is named to a person where models believe another by this much; all are on disk."""

@@ -169,6 +169,7 @@ def lines_of(task: Task, variant: str, seed: int) -> Iterator[dict[str, Any]]:
             "model": name,
             "rows": {"pool": len(pool), "design": len(design)},
             "accuracy, macro F1": scores,
+            "shares off": shares_off(task, pool, folds),
             "abstain": promises(design, task.design.labels),
         }
 
@@ -200,6 +201,14 @@ def corrections(task: Task, pool: Tensor, folds: Folds) -> dict[str, Tensor]:
         "pool known": task.shares(task.pool) / belief,
         KNOWN: task.shares(task.design) / belief,
     }
+
+
+def shares_off(task: Task, pool: Tensor, folds: Folds) -> dict[str, float]:
+    """How far estimates of the pool's class shares are from the truth: total variation."""
+    belief, answered = class_shares(pool)
+    found = {"answers": answered, "belief": belief, "folds": folds.prior, "EM": pool_prior(pool)}
+    truth = task.shares(task.pool)
+    return {name: round(float((each - truth).abs().sum() / 2), 4) for name, each in found.items()}
 
 
 def promises(p: Tensor, labels: Tensor) -> dict[str, list[float]]:
@@ -235,6 +244,10 @@ def tables(lines: Sequence[dict[str, Any]]) -> Iterator[str]:
     for title, members in groups.items():
         own = [line for line in teachers if line["variant"] in members]
         yield row(f"{title}, teacher", own, names)
+    for name, own in (("final", final), ("teacher", teachers)):
+        off = [line["shares off"] for line in own if line["variant"] != EQUAL]
+        means = ", ".join(f"{each} {fmean(one[each] for one in off):.3f}" for each in off[0])
+        yield f"shares off, {name}: {means}"
     yield ""
     yield "| `--abstain` | runs | texts with a label | promised | right | mean difference |"
     yield "|---|---:|---:|---:|---:|---:|"

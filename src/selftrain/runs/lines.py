@@ -93,7 +93,8 @@ def estimate_lines(
 
     Their texts are for the terminal alone: no file of a run has one.
     """
-    from selftrain.training.estimate import FEWEST_LABELS, fewest_labels
+    from selftrain.data.split import fewest_labels
+    from selftrain.training.estimate import FEWEST_LABELS
     from selftrain.training.expected import INTERVALS_JUDGED, INTERVALS_RIGHT
 
     if estimate is None:

@@ -6,11 +6,10 @@ the pool already; of one that was loaded each encoder reads it again.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from selftrain.data.rows import Labelled
+from selftrain.data.split import fewest_labels
 from selftrain.training.draw import slice_rows
 from selftrain.training.expected import (
     Expected,
@@ -86,9 +85,3 @@ def estimate(job: Job, rounds: Sequence[Round], machine: Machine) -> Estimate | 
             found.append(RoundEstimate(round_.number, expected, temperature, belief, prior))
     wrong = doubts(job.split.labelled, job.task.labels, folds)
     return Estimate(tuple(found), *folds.hits(), tuple(wrong))
-
-
-def fewest_labels(labelled: Sequence[Labelled]) -> tuple[str, int]:
-    """The class with the fewest labels, and how many it has."""
-    counts = Counter(row.label for row in labelled)
-    return min(counts.items(), key=lambda item: (item[1], item[0]))

@@ -63,23 +63,42 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("lines", type=Path)
     options = parser.parse_args()
-    runs = [run for line in variants.lines_of(options.lines) for run in runs_of(line)]
+    runs = all_runs(options.lines)
     tasks = sorted({run.task for run in runs})
     print(f"{len(runs)} models, {len(tasks)} groups of tasks")
-    error, held = np.zeros(len(runs)), np.zeros(len(runs), dtype=bool)
     for task in tasks:
-        found = fitted([run for run in runs if run.task != task])
-        at = [place for place, run in enumerate(runs) if run.task == task]
-        error[at], held[at] = judged(found, [runs[place] for place in at])
+        found, own = without(task, runs), [run for run in runs if run.task == task]
         print(
             f"without {task}: belief {found.belief:.2f}, agreement {found.agreement:.2f}, "
-            f"margin {found.margin:.3f}; {told(error[at], held[at])}"
+            f"margin {found.margin:.3f}; {told(*judged(found, own))}"
         )
-    print("left out:", told(error, held))
+    print("left out:", told(*left_out(runs)))
     print("all:", fitted(runs))
     print("the product's:", told(*judged(Constants(BELIEF, AGREEMENT, MARGIN), runs)))
     print_tasks([run for run in runs if run.final], "final model")
     print_tasks([run for run in runs if not run.final], "teacher")
+
+
+def all_runs(lines: Path) -> list[Run]:
+    """The models of a file of lines."""
+    return [run for line in variants.lines_of(lines) for run in runs_of(line)]
+
+
+def without(task: str, runs: Sequence[Run]) -> Constants:
+    """The constants of all other groups of tasks."""
+    return fitted([run for run in runs if run.task != task])
+
+
+def left_out(runs: Sequence[Run]) -> tuple[np.ndarray, np.ndarray]:
+    """Of each model, judged by the constants of other tasks: the error, and whether it held."""
+    parts = [judged(without(run.task, runs), [run]) for run in runs]
+    return np.concatenate([error for error, _ in parts]), np.concatenate([ok for _, ok in parts])
+
+
+def intervals(lines: Path) -> tuple[int, int]:
+    """``INTERVALS_RIGHT`` and ``INTERVALS_JUDGED`` of the product."""
+    _, held = left_out(all_runs(lines))
+    return int(held.sum()), len(held)
 
 
 def print_tasks(runs: Sequence[Run], what: str) -> None:

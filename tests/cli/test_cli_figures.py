@@ -21,7 +21,8 @@ from selftrain import cli
 from selftrain.cli.figures import figure
 from selftrain.data.rows import Labelled
 from selftrain.experiments import results
-from selftrain.runs.read import last_accepted
+from selftrain.runs.estimates import TENSORS
+from selftrain.runs.read import last_accepted, records
 from selftrain.runs.train import train
 from selftrain.training.job import Job
 
@@ -112,6 +113,9 @@ def run(tmp_path, tiny_folder, tiny_backbone) -> Path:
     return tmp_path / "run"
 
 
+EXPECTED = ("accuracy", "low", "high", "belief", "agreement")
+
+
 def write_rows(path: Path, rows: list[Labelled]) -> Path:
     lines = [json.dumps({"sentence": row.example.text, "mood": row.label}) for row in rows]
     path.write_text("\n".join(lines) + "\n", "utf-8")
@@ -140,6 +144,49 @@ def test_each_run_sees_the_same_rows_whatever_their_order(command, run, tmp_path
     assert f"silhouette {first[0]['silhouette']:.3f} (round {final}, seed 7)" in words
     assert "contrast" in words  # the method's name
     assert not any(row.example.text in svg.read_text("utf-8") + one.out for row in rows)
+
+
+def test_a_run_is_drawn_before_and_after_its_calibration(command, run, tmp_path, tiny_folder):
+    test, svg = write_rows(tmp_path / "test.jsonl", list(GOLD)), tmp_path / "x.svg"
+    flags = f"--text sentence --label mood --backbone {tiny_folder('bert')} --threads 1"
+    line = f"figure calibration {run} --test {test} {flags}"
+    refused = command(f"{line} --json")
+    assert refused.code == 1
+    assert "has no estimate that calibrates its round" in refused.err
+    number, rounds = last_accepted(run), records(run)
+    temperature = {"number": 0, "expected": dict.fromkeys(EXPECTED, 0.5), "temperature": 4.0}
+    facts = {
+        "format": 1,
+        "models": {str(each): rounds[each].files[TENSORS] for each in range(number + 1)},
+        "constants": [],
+        "estimate": {
+            "rounds": [temperature | {"number": each} for each in range(number + 1)],
+            "hits": 0.5,
+            "hit_rows": 4.0,
+            "doubts": [],
+        },
+    }
+    (run / "estimate.json").write_text(json.dumps(facts))
+    drawn = command(f"{line} --json -o {svg}")
+    assert drawn.code == 0, drawn.err
+    rows = json.loads(drawn.out)
+    assert {row["temperature"] for row in rows} == {4.0}
+    sure = {
+        name: max(row["confidence"] or 0 for row in rows if row["probabilities"] == name)
+        for name in ("as trained", "calibrated")
+    }
+    assert sure["calibrated"] < sure["as trained"], "a temperature of 4 softens"
+    words = " ".join(texts_of(svg))
+    assert f"{len(GOLD)} rows of test.jsonl" in words
+    assert "as trained: error " in words
+    assert "calibrated: error " in words
+    assert "confidence, %" in words
+
+
+def test_several_files_of_cells_are_refused(command, cells):
+    said = command(f"figure calibration {cells} {cells} --json")
+    assert said.code == 1
+    assert "the number of files of cells is 2; expected 1" in said.err
 
 
 @pytest.mark.parametrize(

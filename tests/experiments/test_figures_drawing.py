@@ -8,6 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib import style
@@ -18,22 +19,39 @@ from cells import CELL, OTHER, named
 from drawn import texts_of
 from selftrain.errors import ConfigError
 from selftrain.experiments.figures import (
-    Calibration,
+    BeforeAfter,
+    CalibratedRun,
     Plane,
-    Rounds,
     by_round,
     calibration,
+    curve,
     write,
 )
-from selftrain.experiments.figures.drawing import draw, save
+from selftrain.experiments.figures.drawing import Numbers, draw, save
 from selftrain.experiments.figures.page import COLOURS, MARKERS, STYLE, rows_of, written
 from selftrain.experiments.figures.plane import View
 
 HOSTILE = "_$\\frac{1}{0}$ <b>&amp; --> \x1b[2J\n" + "x" * 80
 
+P, Y = torch.tensor([[0.9, 0.1], [0.3, 0.7]] * 20), torch.tensor([0, 1, 1, 1] * 10)
 NUMBERS = {
     "rounds": by_round([CELL, OTHER, *named("upet-head-prefix", task="rte")]),
     "calibration": calibration([CELL, OTHER, *named("upet-head-prefix")]),
+    "before after": BeforeAfter(
+        tuple(
+            CalibratedRun(
+                name,
+                "supcon",
+                12,
+                11,
+                2,
+                2.0,
+                (curve("as trained", P, Y), curve("calibrated", P, Y)),
+            )
+            for name in ("one", "two", "three")
+        ),
+        "40 rows of test.csv",
+    ),
     "plane": Plane(
         tuple("wxyz"),
         tuple("abab"),
@@ -46,7 +64,7 @@ NUMBERS = {
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def laid_out(numbers: Rounds | Calibration | Plane) -> Figure:
+def laid_out(numbers: Numbers) -> Figure:
     with style.context(["default", STYLE]):
         made = draw(numbers)
         made.draw_without_rendering()

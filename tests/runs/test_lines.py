@@ -11,7 +11,7 @@ from selftrain.data.rows import Example, Labelled
 from selftrain.experiments.closing import closing_rows
 from selftrain.runs.lines import NO_ESTIMATE, estimate_lines, round_line
 from selftrain.training.estimate import Estimate, RoundEstimate
-from selftrain.training.expected import Expected
+from selftrain.training.expected import INTERVALS_JUDGED, INTERVALS_RIGHT, Expected
 from selftrain.training.label_check import Doubt
 
 FITTED = {"loss": 0.1234, "contrast": None, "tuned": 770, "total": 22_713_216}
@@ -114,13 +114,23 @@ def test_the_estimate_is_one_sentence_and_at_most_five_labels_to_check() -> None
     rounds = (RoundEstimate(3, Expected(0.774, 0.66, 0.871, 0.7, 0.8), 1.2),)
     rows = [Labelled(Example(f"uid-{row}", "a very long text " * 9), "bad") for row in range(1, 8)]
     lines = list(estimate_lines(Estimate(rounds, 0.75, 32, doubts), 3, rows))
-    assert lines[0] == "expected accuracy 0.77, between 0.66 and 0.87"
+    assert lines[0] == (
+        "expected accuracy 0.77, between 0.66 and 0.87 "
+        f"(such intervals held for {INTERVALS_RIGHT} of {INTERVALS_JUDGED} models of other tasks)"
+    )
     assert lines[1] == (
         'check a label: "a very long text a very long text a very long text a very …" '
         "is labelled `bad`; a model that did not see it says `good`, 0.97"
     )
     assert len(lines) == 6
     assert list(estimate_lines(None, 3, rows)) == [NO_ESTIMATE]
+
+
+def test_fewer_than_four_labels_of_a_class_are_named_as_the_reason_of_no_estimate() -> None:
+    rows = [Labelled(Example(str(n), "text"), "bad" if n < 3 else "good") for n in range(9)]
+    assert list(estimate_lines(None, 3, rows)) == [
+        "no expected accuracy: `bad` has 3 labels, 4 are needed"
+    ]
 
 
 def test_a_label_is_not_called_doubtful_on_weak_grounds() -> None:

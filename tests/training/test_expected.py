@@ -13,6 +13,7 @@ from selftrain.training.expected import (
     AGREEMENT,
     BELIEF,
     MARGIN,
+    class_shares,
     expected_accuracy,
     half_width,
     temperature_for,
@@ -35,8 +36,9 @@ SURE = [[0.9, 0.1]] * 40
 
 def test_the_estimate_weighs_belief_and_agreement():
     """Three answers of four are the folds'; they believe them by 0.9, 0.9, 0.6 and 0.2."""
-    judges = folds([[0.9, 0.1], [0.9, 0.1], [0.4, 0.6], [0.8, 0.2]], SURE, [0] * 40)
-    expected = expected_accuracy(torch.tensor([0, 0, 1, 1]), judges)
+    four = [[0.9, 0.1], [0.9, 0.1], [0.4, 0.6], [0.8, 0.2]]
+    judges = folds(four * 100, SURE, [0] * 40)
+    expected = expected_accuracy(torch.tensor([0, 0, 1, 1] * 100), judges)
     assert expected.accuracy == pytest.approx(BELIEF * 2.6 / 4 + AGREEMENT * 3 / 4)
     assert (expected.belief, expected.agreement) == (pytest.approx(0.65), 0.75)
     assert expected.high - expected.accuracy == pytest.approx(MARGIN)
@@ -44,10 +46,32 @@ def test_the_estimate_weighs_belief_and_agreement():
 
 
 def test_few_labels_widen_the_interval():
-    judges = folds([[0.9, 0.1]] * 4, [[0.9, 0.1], [0.1, 0.9]], [0, 0])
-    expected = expected_accuracy(torch.tensor([0, 0, 1, 1]), judges)
+    judges = folds([[0.9, 0.1]] * 400, [[0.9, 0.1], [0.1, 0.9]], [0, 0])
+    expected = expected_accuracy(torch.tensor([0, 0, 1, 1] * 100), judges)
     assert (expected.high - expected.low) / 2 == pytest.approx(half_width(0.5, 2))
     assert half_width(0.5, 2) > 2 * MARGIN
+
+
+def test_a_pool_of_ten_texts_widens_the_interval():
+    """Half of ten answers are the folds'; chance alone moves such a share by 0.23."""
+    judges = folds([[0.9, 0.1]] * 10, SURE, [0] * 40)
+    expected = expected_accuracy(torch.tensor([0, 1] * 5), judges)
+    assert expected.accuracy == pytest.approx(BELIEF * 0.5 + AGREEMENT * 0.5)
+    half = half_width(expected.accuracy, 10)
+    assert (expected.high - expected.low) / 2 == pytest.approx(half)
+    assert half == pytest.approx(0.23, abs=0.01)
+
+
+def test_class_shares_are_the_answers_shrunk_by_32_rows_of_belief():
+    """98 rows of 0.75: believed 74.5 of 100 with one row more of each class, answered 98 of 98."""
+    belief, prior = class_shares(torch.tensor([[0.75, 0.25]] * 98))
+    assert belief.tolist() == pytest.approx([0.745, 0.255])
+    assert prior.tolist() == pytest.approx([(98 + 32 * 0.745) / 130, 32 * 0.255 / 130])
+
+
+def test_few_texts_leave_the_shares_that_the_model_believes_nearly_as_they_are():
+    belief, prior = class_shares(torch.tensor([[0.9, 0.1]] * 3 + [[0.2, 0.8]]))
+    assert abs(float(prior[0] - belief[0])) < 0.02
 
 
 def test_an_interval_ends_at_zero_and_one():

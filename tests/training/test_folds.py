@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 import torch
 
-from selftrain.training.folds import Folds, Rows, drift, fitted_temperature, folds_of, pool_prior
+from selftrain.training.folds import (
+    Folds,
+    Rows,
+    cuts,
+    drift,
+    fitted_temperature,
+    folds_of,
+    pool_prior,
+)
 
 
 def clouds(counts: list[int], seed: int = 0, spread: float = 0.5):
@@ -78,6 +86,48 @@ def test_two_labels_a_class_are_two_folds_and_one_label_is_none():
     assert folds_of(Rows(gold, labels), gold, 2, seed=3) is not None
     gold, labels = clouds([1, 3])
     assert folds_of(Rows(gold, labels), gold, 2, seed=3) is None
+
+
+def test_every_fold_learns_from_each_class_and_is_asked_about_each():
+    """Three labels beside forty: three folds, and no class is missing from one."""
+    gold, labels = clouds([40, 3])
+    folds = list(cuts(Rows(gold, labels), 2, seed=3))
+    assert len(folds) == 3
+    for seen, unseen in folds:
+        assert labels[seen].bincount().tolist() in ([26, 2], [27, 2])
+        assert int((labels[unseen] == 1).sum()) == 1
+    assert sorted(torch.cat([unseen for _, unseen in folds]).tolist()) == list(range(43))
+
+
+def test_a_text_that_is_there_twice_is_never_learnt_and_asked_by_the_same_fold():
+    """Of 16 rows, 3 and 12 are the first one again; whichever fold is asked one is asked all."""
+    gold, labels = clouds([8, 8])
+    keys = [str(row) for row in range(16)]
+    keys[3] = keys[12] = "0"
+    for seed in range(10):
+        folds = list(cuts(Rows(gold, labels, tuple(keys)), 2, seed=seed))
+        assert len(folds) == 4
+        for seen, unseen in folds:
+            assert {keys[row] for row in seen}.isdisjoint(keys[row] for row in unseen)
+            assert len(seen) + len(unseen) == 16
+        assert [{0, 3, 12} & {*unseen.tolist()} for _, unseen in folds].count({0, 3, 12}) == 1
+
+
+def test_without_a_text_twice_the_folds_are_those_of_scikit_learn():
+    from sklearn.model_selection import StratifiedKFold
+
+    gold, labels = clouds([8, 9, 5])
+    keys = tuple(f"text {row}" for row in range(22))
+    reference = [*StratifiedKFold(4, shuffle=True, random_state=5).split(gold, labels)]
+    for rows in (Rows(gold, labels), Rows(gold, labels, keys)):
+        found = [[seen.tolist(), unseen.tolist()] for seen, unseen in cuts(rows, 3, seed=5)]
+        assert found == [[seen.tolist(), unseen.tolist()] for seen, unseen in reference]
+
+
+def test_two_labels_of_the_same_text_are_one_and_leave_nothing_to_hold_out():
+    gold, labels = clouds([2, 4])
+    keys = ("same", "same", "a", "b", "c", "d")
+    assert folds_of(Rows(gold, labels, keys), gold, 2, seed=3) is None
 
 
 def test_the_same_seed_cuts_the_same_folds():

@@ -17,6 +17,7 @@ from selftrain.training.metrics import (
     calibration_error,
     confusion,
     debiased_calibration_error,
+    equal_parts,
     error_detection_area,
     f1,
     macro_f1,
@@ -89,6 +90,17 @@ def test_chance_adds_little_to_the_debiased_error():
         large.append(debiased_calibration_error(*confident(300, 0.2, seed)))
     assert sum(debiased) < 0.8 * sum(plain)
     assert sum(large) / 40 == pytest.approx(0.2, abs=0.015)
+
+
+def test_equal_parts_have_as_many_rows_each_the_least_confident_first():
+    p = torch.tensor([[0.9, 0.1], [0.6, 0.4], [0.3, 0.7], [0.2, 0.8]])
+    parts = list(equal_parts(p, torch.tensor([0, 1, 1, 1]), bins=2))
+    assert [part.tolist() for part, _ in parts] == [
+        pytest.approx([0.6, 0.7]),
+        pytest.approx([0.8, 0.9]),
+    ]
+    assert [right.tolist() for _, right in parts] == [[0, 1], [1, 1]]
+    assert len(list(equal_parts(p, torch.tensor([0, 1, 1, 1])))) == 4, "no bin is empty"
 
 
 def test_without_chance_the_debiased_error_is_the_gap():

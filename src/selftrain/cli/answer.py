@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +13,9 @@ from selftrain.cli import inputs, options
 from selftrain.cli.bundles import with_options
 from selftrain.cli.talk import Watch, json_of, say, show_evaluation, show_json, warn
 from selftrain.errors import ConfigError, require
+
+if TYPE_CHECKING:
+    from selftrain.model.classifier import Classifier
 
 
 @with_options
@@ -39,6 +43,7 @@ def predict(
         typer.Option(metavar="P", help="Give no label to a text whose label is less probable."),
     ] = 0.0,
     raw: options.Raw = False,
+    prior: options.Prior = "model",
     columns: options.TextColumns,
     round_: options.RoundNumber = None,
     backbone: options.RunBackbone = None,
@@ -61,6 +66,7 @@ def predict(
     require(0 <= abstain <= 1, "--abstain", abstain, "a probability from 0 to 1", "--abstain 0.8")
     if as_json and out is not None:
         raise ConfigError("--json prints, and -o writes a file", "-o answers.jsonl")
+    check_prior(prior, raw=raw)
     notes = Notes()
     # Rows that run down a terminal are their own sign of life; a bar would be torn by them.
     with Watch(quiet=out is None and sys.stdout.isatty()) as watch:
@@ -69,8 +75,7 @@ def predict(
             inputs.check_fits(run, table.examples)
         warn(notes)
         model, machine = inputs.load_model(run, round_, backbone, hardware, table.examples, watch)
-        if raw:
-            model.temperature = 1.0
+        set_probabilities(model, run, round_, prior, raw=raw)
 
         from selftrain.runs.predict import AnswerOptions, Count, answers
         from selftrain.runs.predict import columns as names_of
@@ -96,6 +101,7 @@ def evaluate(
     test: Annotated[Path, typer.Argument(help="Labelled texts the model has never seen.")],
     columns: options.ColumnOptions,
     raw: options.Raw = False,
+    prior: options.Prior = "model",
     round_: options.RoundNumber = None,
     backbone: options.RunBackbone = None,
     hardware: options.DeviceOptions,
@@ -108,6 +114,7 @@ def evaluate(
     from selftrain.data.read import read_labelled
     from selftrain.data.rows import Notes
 
+    check_prior(prior, raw=raw)
     notes = Notes()
     with Watch() as watch:
         with watch.busy("reading"):
@@ -116,13 +123,39 @@ def evaluate(
             inputs.check_fits(run, examples)
         warn(notes)
         model, machine = inputs.load_model(run, round_, backbone, hardware, examples, watch)
-        if raw:
-            model.temperature = 1.0
+        set_probabilities(model, run, round_, prior, raw=raw)
 
+        from selftrain.runs.estimates import round_estimate
         from selftrain.training.evaluate import evaluation
 
         result = evaluation(model, rows, machine)
+        estimate = round_estimate(run, round_)
+    if estimate is not None and model.prior_shift is None:  # it is one of the model's own answers
+        result["expected"] = asdict(estimate.expected)
     if as_json:
         show_json(result)
     else:
         show_evaluation(result, str(test))
+
+
+def check_prior(prior: str, *, raw: bool) -> None:
+    """Raise where bare probabilities should be corrected: it takes calibrated ones."""
+    if raw and prior != "model":
+        raise ConfigError(
+            "--prior corrects calibrated probabilities, --raw asks for bare ones",
+            f"leave out --raw: --prior {prior}",
+        )
+
+
+def set_probabilities(
+    model: Classifier, run: Path, number: int | None, prior: str, *, raw: bool
+) -> None:
+    """Let a loaded model give bare probabilities, or answer for other class shares."""
+    if raw:
+        model.temperature = 1.0
+    if prior != "model":
+        from selftrain.runs.prior import shares
+
+        found = shares(run, number, model.labels, prior)
+        found.apply_to(model)
+        say(str(found))

@@ -16,8 +16,11 @@ from selftrain.errors import ConfigError, RunError, require
 
 if TYPE_CHECKING:
     from selftrain.data.rows import Labelled
-    from selftrain.experiments.figures import Calibration, Plane, Rounds, Wanted
+    from selftrain.experiments.figures import BeforeAfter, CalibratedRun, Wanted
+    from selftrain.experiments.figures.drawing import Numbers
     from selftrain.experiments.figures.plane import View
+    from selftrain.model.classifier import Classifier
+    from selftrain.training.machine import Machine
 
 figure = typer.Typer(
     help="The paper's figures, from finished cells and runs: PNG or SVG, and the numbers drawn.",
@@ -82,7 +85,7 @@ class FigureOutput:
 
             check(self.out)
 
-    def write(self, numbers: Rounds | Calibration | Plane) -> None:
+    def write(self, numbers: Numbers) -> None:
         """Write the figure and its data file, and print the numbers if asked."""
         if self.out:
             from selftrain.experiments.figures.drawing import save
@@ -124,20 +127,40 @@ def rounds(
 @figure.command()
 @with_options
 def calibration(
-    file: options.CellsFile,
+    *,
+    sources: Annotated[
+        list[Path],
+        typer.Argument(metavar="CELLS|RUN", help="A file of cells; with --test, run folders."),
+    ],
+    test: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Labelled texts: draw runs, before and after calibration."
+        ),
+    ] = None,
+    columns: options.ColumnOptions,
+    hardware: options.DeviceOptions,
     drawn: DrawnOptions,
     cells: options.CellOptions,
     output: FigureOutput,
 ) -> None:
-    """How sure beside how right: a panel for each method on a task, or for each task of a method.
+    """How sure beside how right: of runs before and after calibration, or of cells.
+
+    selftrain figure calibration run --test test.csv -o calibration.png
 
     selftrain figure calibration cells.jsonl --task sst2 -o calibration.png
 
-    On the diagonal, of the answers given with confidence 80 %, 80 % are right.
+    On the diagonal, of the answers given with confidence 80 %, 80 % are right. Of cells there is a
+    panel for each method on a task, or for each task of a method.
     """
+    if test is not None:
+        output.write(calibrated_runs(sources, test, columns, hardware, cells.backbone))
+        return
+    require(len(sources) == 1, "the number of files of cells", len(sources), "1", "--test FILE")
+
     from selftrain.experiments.results import read
 
-    results = read(file)
+    results = read(sources[0])
 
     from selftrain.experiments.figures import calibration as pooled
 
@@ -171,17 +194,8 @@ def tsne(
     themselves, by cosine and gold class, from -1 over 0 (mixed) to 1 (far apart).
     """
     require(rows >= 3, "--rows", rows, "3 or more", "--rows 1000")
-
-    from selftrain.data.read import read_labelled
-    from selftrain.data.rows import Notes
-
-    notes = Notes()
     with Watch() as watch:
-        with watch.busy("reading"):
-            labelled = read_labelled(test, columns.columns(), notes=notes)
-            for run in runs:
-                inputs.check_fits(run, [row.example for row in labelled])
-        warn(notes)
+        labelled = labelled_rows(runs, test, columns, watch)
         with watch.busy("loading"):
             from selftrain.experiments.figures import Plane, chosen
             from selftrain.experiments.figures.plane import perplexity
@@ -197,9 +211,46 @@ def tsne(
     output.write(Plane(uids, gold, tuple(views), setting))
 
 
+def labelled_rows(
+    runs: Sequence[Path], test: Path, columns: options.ColumnOptions, watch: Watch
+) -> list[Labelled]:
+    """The rows of a file, if they are of the kind that all the runs know."""
+    from selftrain.data.read import read_labelled
+    from selftrain.data.rows import Notes
+
+    notes = Notes()
+    with watch.busy("reading"):
+        labelled = read_labelled(test, columns.columns(), notes=notes)
+        for run in runs:
+            inputs.check_fits(run, [row.example for row in labelled])
+    warn(notes)
+    return labelled
+
+
+def calibrated_runs(
+    runs: Sequence[Path],
+    test: Path,
+    columns: options.ColumnOptions,
+    hardware: options.DeviceOptions,
+    backbone: str | None,
+) -> BeforeAfter:
+    """What the final models of runs say of labelled rows, before and after calibration."""
+    with Watch() as watch:
+        labelled = labelled_rows(runs, test, columns, watch)
+        loader = RunLoader(backbone, hardware, str(test), watch)
+        panels = [
+            loader.before_after(run, name, labelled)
+            for run, name in zip(runs, ends(runs), strict=True)
+        ]
+
+    from selftrain.experiments.figures import BeforeAfter
+
+    return BeforeAfter(tuple(panels), f"{len(labelled):,} rows of {test.name}")
+
+
 @dataclass(frozen=True, slots=True)
 class RunLoader:
-    """Lays out the features of one run after the other."""
+    """Loads the final model of one run after the other, and asks it about rows."""
 
     backbone: str | None
     hardware: options.DeviceOptions
@@ -209,8 +260,40 @@ class RunLoader:
 
     def view(self, run: Path, name: str, rows: Sequence[Labelled]) -> View:
         """The rows on a plane, by the features that the final model of a run gives them."""
-        from selftrain.data.split import check_labels
         from selftrain.experiments.figures import features, view
+
+        final = self.final(run, rows)
+        vectors = features(final.model, rows, final.machine)
+        gold = [row.label for row in rows]
+        with self.watch.busy("laying out"):
+            return view(name, final.method, vectors, gold, seed=final.seed, number=final.number)
+
+    def before_after(self, run: Path, name: str, rows: Sequence[Labelled]) -> CalibratedRun:
+        """The curves of the final model of a run, as it was trained and calibrated."""
+        from selftrain.experiments.figures import CalibratedRun, curve
+        from selftrain.experiments.figures.before_after import BARE, CALIBRATED
+        from selftrain.method.scores import tempered
+        from selftrain.training.evaluate import answered
+
+        final = self.final(run, rows)
+        temperature = final.model.temperature
+        if temperature == 1:
+            raise RunError(
+                f"{run} has no estimate that calibrates its round {final.number}",
+                "give the same `selftrain fit` again, which writes one if the labels allow it",
+            )
+        final.model.temperature = 1.0
+        bare, gold = answered(final.model, rows, final.machine)
+        after = tempered(bare, temperature)
+        curves = curve(BARE, bare, gold), curve(CALIBRATED, after, gold)
+        classes = len(final.model.labels)
+        return CalibratedRun(
+            name, final.method, final.seed, final.number, classes, temperature, curves
+        )
+
+    def final(self, run: Path, rows: Sequence[Labelled]) -> FinalModel:
+        """The model of the last accepted round of a run, which knows the labels of these rows."""
+        from selftrain.data.split import check_labels
         from selftrain.runs.read import last_accepted, read_manifest
 
         manifest, number = read_manifest(run), last_accepted(run)
@@ -222,10 +305,18 @@ class RunLoader:
             run, number, self.backbone, self.hardware, examples, self.watch
         )
         check_labels(rows, model.labels, self.file)
-        vectors = features(model, rows, machine)
-        gold = [row.label for row in rows]
-        with self.watch.busy("laying out"):
-            return view(name, method, vectors, gold, seed=manifest.seed, number=number)
+        return FinalModel(model, machine, method, manifest.seed, number)
+
+
+@dataclass(frozen=True, slots=True)
+class FinalModel:
+    """The model of the last accepted round of a run, and what a figure says of it."""
+
+    model: Classifier
+    machine: Machine
+    method: str
+    seed: int
+    number: int
 
 
 def ends(runs: Sequence[Path]) -> list[str]:

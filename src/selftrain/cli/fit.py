@@ -106,6 +106,8 @@ def learn(
         result["estimate"] = asdict(estimate)
     if test:
         result["test"] = evaluation(final.model, test, machine)
+        if estimate is not None:
+            result["test"]["expected"] = asdict(estimate.of(final.number).expected)
     return result
 
 

@@ -45,6 +45,14 @@ RoundNumber = Annotated[
 Raw = Annotated[
     bool, typer.Option("--raw", help="Give the model's bare probabilities, not calibrated.")
 ]
+Prior = Annotated[
+    str,
+    typer.Option(
+        metavar="SHARES",
+        help="Class shares that the answers are for: `model` (as they are), `pool` (estimated), "
+        "or yours: good=0.2,bad=0.8. Other shares change answers.",
+    ),
+]
 RunBackbone = Annotated[
     str | None,
     typer.Option(

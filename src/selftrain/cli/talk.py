@@ -150,6 +150,10 @@ def show_evaluation(result: Mapping[str, Any], title: str) -> None:
         for name, value in result.items()
         if isinstance(value, float)
     ]
+    if "expected" in result:
+        accuracy, low, high = (result["expected"][name] for name in ("accuracy", "low", "high"))
+        beside = ("expected without test rows", f"{accuracy:.2f} ({low:.2f} to {high:.2f})")
+        scores.insert(1, beside)  # below the accuracy that was measured
     show((title, ""), scores, numeric=True)
     bins = [
         (f"{each['confidence']:.2f}", f"{each['accuracy']:.2f}", f"{each['rows']}")

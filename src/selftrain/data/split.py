@@ -87,6 +87,12 @@ def check_kind(examples: Sequence[Example], *, pair: bool, who: str) -> None:
         )
 
 
+def fewest_labels(rows: Iterable[Labelled]) -> tuple[str, int]:
+    """The class with the fewest rows, and how many it has."""
+    counts = Counter(row.label for row in rows)
+    return min(counts.items(), key=lambda item: (item[1], item[0]))
+
+
 def _check_classes(gold: Sequence[Labelled]) -> None:
     counts = Counter(row.label for row in gold)
     if len(counts) < 2:
@@ -95,7 +101,7 @@ def _check_classes(gold: Sequence[Labelled]) -> None:
             f"the labelled rows have {classes}; expected at least 2",
             "add rows of another class, or name the right column: --label COLUMN",
         )
-    label, count = min(counts.items(), key=lambda item: (item[1], item[0]))
+    label, count = fewest_labels(gold)
     if count < 2:
         raise DataError(
             f"class `{label}` has {count} labelled example; expected at least 2",

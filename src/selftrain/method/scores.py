@@ -116,12 +116,14 @@ def confidence(votes: Votes, labels: Tensor) -> Tensor:
     return votes.mean.gather(1, labels[:, None]).squeeze(1)  # [N]
 
 
-def tempered(p: Tensor, temperature: float) -> Tensor:
-    """Probabilities [N, C] as they would be if their logits had been divided by a temperature.
+def tempered(p: Tensor, temperature: float, shift: Tensor | None = None) -> Tensor:
+    """Probabilities [N, C] as if their logits had been divided by a temperature, then shifted [C].
 
     >>> tempered(torch.tensor([[0.8, 0.2]]), 2.0)
     tensor([[0.6667, 0.3333]])
     """
+    if shift is not None:
+        return (p.log() / temperature + shift).softmax(1)
     return p if temperature == 1 else (p.log() / temperature).softmax(1)
 
 

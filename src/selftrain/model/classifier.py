@@ -68,6 +68,8 @@ class Classifier(nn.Module):
         self.verbalizer = reader if isinstance(reader, Verbalizer) else None
         self.temperature = 1.0
         """``probabilities`` divides logits by it; a model that was just trained has 1."""
+        self.prior_shift: Tensor | None = None
+        """Added to the divided logits, [C]: answers for other class shares than it learnt."""
         self.states_at: StatesAt = states_at
         self.same_start: SameStart = same_start
         self._trainable_names = [name for name, p in self.named_parameters() if p.requires_grad]
@@ -177,7 +179,8 @@ class Classifier(nn.Module):
         """Class probabilities [N, C] with dropout off, calibrated, in the order of the examples."""
         if not examples:
             return torch.zeros(0, len(self.labels))
-        return (self.read(examples).logits / self.temperature).softmax(1)
+        logits = self.read(examples).logits / self.temperature
+        return (logits if self.prior_shift is None else logits + self.prior_shift).softmax(1)
 
     def trainable(self) -> dict[str, nn.Parameter]:
         """The parameters that training moves, by name; those of a head start with ``head.``."""

@@ -15,11 +15,11 @@ from pydantic import TypeAdapter
 
 from selftrain.disk import LARGEST_JSON, damaged, plain_file, refusals, remove, replacing
 from selftrain.errors import RunError, check_format, parsed
-from selftrain.runs.read import records
+from selftrain.runs.read import last_accepted, records
 from selftrain.runs.record import MODEL, Record
 from selftrain.runs.write import locked
-from selftrain.training.estimate import Estimate, estimate
-from selftrain.training.expected import AGREEMENT, BELIEF, MARGIN
+from selftrain.training.estimate import Estimate, RoundEstimate, estimate
+from selftrain.training.expected import AGREEMENT, BELIEF, MARGIN, PRIOR_ROWS
 from selftrain.training.job import Job
 from selftrain.training.loop import Round
 from selftrain.training.machine import Machine
@@ -38,13 +38,14 @@ class Stored:
     models: dict[int, str]
     """The sha256 of the tensors of each round's model."""
     constants: tuple[float, ...]
-    """Those of expected accuracy: an estimate by others is made again."""
+    """Those of the estimate: one by others is made again."""
     estimate: Estimate
 
 
 def estimated(folder: Path, job: Job, rounds: Sequence[Round], machine: Machine) -> Estimate | None:
     """The estimate of a finished run: read where there is one of these models, else written."""
-    models, constants = models_of(records(folder)[: len(rounds)]), (BELIEF, AGREEMENT, MARGIN)
+    models = models_of(records(folder)[: len(rounds)])
+    constants = (BELIEF, AGREEMENT, MARGIN, PRIOR_ROWS)
     stored = read_estimate(folder)
     if stored is not None and (stored.models, stored.constants) == (models, constants):
         return stored.estimate
@@ -61,10 +62,21 @@ def estimated(folder: Path, job: Job, rounds: Sequence[Round], machine: Machine)
 
 def temperature_of(folder: Path, record: Record) -> float:
     """The temperature of the model of a round; 1 where no estimate of it was written."""
+    found = _estimate_of(folder, record)
+    return 1.0 if found is None else found.temperature
+
+
+def round_estimate(folder: Path, number: int | None = None) -> RoundEstimate | None:
+    """What is expected of the model of a round, or of the last accepted one; None if nothing is."""
+    number = last_accepted(folder) if number is None else number
+    return _estimate_of(folder, records(folder)[number])
+
+
+def _estimate_of(folder: Path, record: Record) -> RoundEstimate | None:
     stored = read_estimate(folder)
     if stored is None or stored.models.get(record.number) != record.files.get(TENSORS):
-        return 1.0
-    return stored.estimate.of(record.number).temperature
+        return None
+    return stored.estimate.of(record.number)
 
 
 def read_estimate(folder: Path) -> Stored | None:

@@ -80,7 +80,7 @@ def line_of(round_: Round, rounds: int, *, dev: float | None = None) -> str:
     return round_line(round_.number, rounds, numbers, why)
 
 
-NO_ESTIMATE = "no expected accuracy: the labels are too few, or too hard for simple models"
+NO_ESTIMATE = "no expected accuracy: the labels tell simple models too little"
 SHOWN_DOUBTS = 5
 DOUBTFUL = 0.8
 """A label is named to a person where models believe another by this much; all are on disk."""
@@ -93,13 +93,20 @@ def estimate_lines(
 
     Their texts are for the terminal alone: no file of a run has one.
     """
+    from selftrain.data.split import fewest_labels
+    from selftrain.training.estimate import FEWEST_LABELS
+    from selftrain.training.expected import INTERVALS_JUDGED, INTERVALS_RIGHT
+
     if estimate is None:
-        yield NO_ESTIMATE
+        label, fewest = fewest_labels(labelled)
+        too_few = f"no expected accuracy: `{label}` has {fewest} labels, {FEWEST_LABELS} are needed"
+        yield too_few if fewest < FEWEST_LABELS else NO_ESTIMATE
         return
     expected = estimate.of(final).expected
     yield (
         f"expected accuracy {expected.accuracy:.2f}, "
-        f"between {expected.low:.2f} and {expected.high:.2f}"
+        f"between {expected.low:.2f} and {expected.high:.2f} (such intervals held for "
+        f"{INTERVALS_RIGHT} of {INTERVALS_JUDGED} models of other tasks)"
     )
     doubts = [doubt for doubt in estimate.doubts if doubt.probability >= DOUBTFUL]
     for doubt in doubts[:SHOWN_DOUBTS]:

@@ -106,9 +106,11 @@ def answers(
     above = (part for part in mc_model.children() if part is not mc_model.trunk)
     passes = wanted.passes if any(any(dropout_rates(part)) for part in above) else 1
     for examples, votes in annotate(mc_model, table.examples, passes, seed=0, machine=machine):
-        best = votes.plain.argmax(1).tolist()
-        calibrated = tempered(votes.plain, model.temperature).tolist()
-        parts = zip(examples, best, calibrated, certainty(votes).tolist(), strict=True)
+        calibrated = tempered(votes.plain, model.temperature, model.prior_shift)
+        # A temperature changes no answer, up to rounding; other class shares do.
+        best = (votes.plain if model.prior_shift is None else calibrated).argmax(1).tolist()
+        certainties = certainty(votes).tolist()
+        parts = zip(examples, best, calibrated.tolist(), certainties, strict=True)
         for example, c, p, row_certainty in parts:
             count.texts += 1
             label = model.labels[c] if p[c] >= wanted.abstain else ""

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from selftrain.data.split import fewest_labels
 from selftrain.training.draw import slice_rows
 from selftrain.training.expected import (
     Expected,
     Share,
     Temperature,
+    class_shares,
     expected_accuracy,
     temperature_for,
 )
@@ -22,6 +24,9 @@ from selftrain.training.label_check import Doubt, doubts
 from selftrain.training.loop import Round
 from selftrain.training.machine import Machine
 from selftrain.training.readings import Readings
+
+FEWEST_LABELS = 4
+"""Of each class: with fewer the folds say too little of a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +37,10 @@ class RoundEstimate:
     expected: Expected
     temperature: Temperature
     """Logits divided by it have the expected accuracy as their mean confidence on the pool."""
+    belief: tuple[Share, ...] = ()
+    """The mean calibrated probability of each class on the pool; empty in older estimates."""
+    prior: tuple[Share, ...] = ()
+    """The class shares of the pool, from the answers: what `--prior pool` corrects to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +62,11 @@ class Estimate:
 def estimate(job: Job, rounds: Sequence[Round], machine: Machine) -> Estimate | None:
     """The estimate of a run; None where the folds know nothing: no pool, or labels that they miss.
 
-    They must answer the labels they did not see better than by chance, by one standard error.
+    They must answer the labels they did not see better than by chance, by one standard error, and
+    each class must have four labels.
     """
+    if fewest_labels(job.split.labelled)[1] < FEWEST_LABELS:
+        return None
     known = (round_.readings for round_ in reversed(rounds) if round_.readings is not None)
     readings = next(known, None) or Readings(job, slice_rows(job), rounds, machine)
     if not readings.rows:
@@ -68,6 +80,8 @@ def estimate(job: Job, rounds: Sequence[Round], machine: Machine) -> Estimate | 
             logits = readings.logits(round_)
             expected = expected_accuracy(logits.argmax(1), folds)
             temperature = temperature_for(logits, expected.accuracy)
-            found.append(RoundEstimate(round_.number, expected, temperature))
+            shares = class_shares((logits / temperature).softmax(1))
+            belief, prior = (tuple(each.tolist()) for each in shares)
+            found.append(RoundEstimate(round_.number, expected, temperature, belief, prior))
     wrong = doubts(job.split.labelled, job.task.labels, folds)
     return Estimate(tuple(found), *folds.hits(), tuple(wrong))

@@ -24,6 +24,10 @@ BELIEF, AGREEMENT = 0.51, 0.54
 """The weights of the folds' belief in a model's answers, and of their agreement with them."""
 MARGIN = 0.06
 """How far the estimate was off in nine of ten development runs of other tasks."""
+INTERVALS_RIGHT, INTERVALS_JUDGED = 55, 57
+"""How many intervals had the truth in them, of models judged by constants of other tasks."""
+PRIOR_ROWS = 32.0
+"""Rows of the model's own belief by which the class shares of its answers are shrunk."""
 NINE_OF_TEN = NormalDist().inv_cdf(0.95)
 """Nine of ten normal draws are less than this many standard deviations from their mean."""
 
@@ -42,12 +46,15 @@ class Expected:
 
 
 def expected_accuracy(answers: Tensor, folds: Folds) -> Expected:
-    """The expected accuracy of answers [N] to the pool rows that the folds were asked about."""
+    """The expected accuracy of answers [N] to the pool rows that the folds were asked about.
+
+    The interval is as wide as the labels leave it, or as chance among so few pool rows.
+    """
     belief, agreement = folds.tilted(answers), folds.agreement(answers)
     hits, rows = folds.hits()
     at_most = (rows + 0.5) / (rows + 1)  # so few labels never show that a model makes no error
     accuracy = min(at_most, BELIEF * belief + AGREEMENT * agreement)
-    half = max(MARGIN, half_width(hits, rows))
+    half = max(MARGIN, half_width(hits, rows), half_width(accuracy, len(answers)))
     low, high = max(0.0, accuracy - half), min(1.0, accuracy + half)
     return Expected(accuracy, low, high, belief, agreement)
 
@@ -76,3 +83,19 @@ def temperature_for(logits: Tensor, accuracy: float) -> float:
     tried = LOGS.exp()
     means = torch.stack([(logits.double() / t).softmax(1).max(1).values.mean() for t in tried])
     return float(tried[(means - accuracy).abs().argmin()])
+
+
+def class_shares(p: Tensor) -> tuple[Tensor, Tensor]:
+    """The class shares of the pool that calibrated probabilities [N, C] believe, and that answer.
+
+    Of the estimates tried, a correction from the mean belief to the shares of the answers loses
+    least (benchmarks/development). They are shrunk to the belief, and no share is 0.
+
+    >>> belief, answered = class_shares(torch.tensor([[0.75, 0.25]]).repeat(98, 1))
+    >>> belief, answered
+    (tensor([0.7450, 0.2550], dtype=torch.float64), tensor([0.9372, 0.0628], dtype=torch.float64))
+    """
+    rows, classes = p.shape
+    belief = (p.double().sum(0) + 1) / (rows + classes)
+    answers = p.argmax(1).bincount(minlength=classes)
+    return belief, (answers + PRIOR_ROWS * belief) / (rows + PRIOR_ROWS)

@@ -7,7 +7,7 @@ encoder has seen every label. Their beliefs are calibrated on the gold rows that
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,13 +74,15 @@ class Rows:
 
     vectors: Tensor  # [K, D]
     labels: Tensor  # [K]
+    keys: tuple[str, ...] = ()
+    """Rows with the same key are the same text: no fold may learn what it is asked. [K] or none."""
 
     def __getitem__(self, at: Any) -> Rows:
         return Rows(self.vectors[at], self.labels[at])
 
     def __add__(self, other: Rows) -> Rows:
-        both = [self.vectors, other.vectors], [self.labels, other.labels]
-        return Rows(*map(torch.cat, both))
+        vectors = torch.cat([self.vectors, other.vectors])
+        return Rows(vectors, torch.cat([self.labels, other.labels]))
 
 
 def folds_of(
@@ -89,28 +91,44 @@ def folds_of(
     """Train the folds on parts of the gold rows; ask them about the vectors of the pool, [N, D].
 
     Every fold learns from the rows made of class ``names`` too. None where a class has fewer than
-    two labels: nothing can be left out.
+    two different texts: nothing can be left out.
     """
-    from sklearn.model_selection import StratifiedKFold
-
     labels, of_all = gold.labels, gold if names is None else gold + names
-    count = min(FOLDS, int(labels.bincount(minlength=classes).min()))
-    if count < 2:
-        return None
-    cuts = StratifiedKFold(count, shuffle=True, random_state=seed % 2**32)
     out_of_fold = torch.zeros(len(labels), classes)
     of_pool: list[Tensor] = []
-    for seen, unseen in cuts.split(gold.vectors.numpy(), labels.numpy()):
+    for seen, unseen in cuts(gold, classes, seed=seed):
         learnt = gold[seen] if names is None else gold[seen] + names
         model = logistic(learnt.vectors, learnt.labels, classes, strength=STRENGTH)
         out_of_fold[unseen] = model(gold.vectors[unseen])
         of_pool.append(model(pool))
+    if not of_pool:
+        return None
     temperature = fitted_temperature(out_of_fold, labels)
     belief = torch.stack([(logits / temperature).softmax(1) for logits in of_pool]).mean(0)
     # What the folds learnt of the classes' shares is the labels', not the pool's: take it out.
     belief = normalised(belief * len(of_all.labels) / of_all.labels.bincount(minlength=classes))
     unseen_gold = (out_of_fold / temperature).softmax(1)
     return Folds(belief, pool_prior(belief), unseen_gold, labels)
+
+
+def cuts(gold: Rows, classes: int, *, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Of each fold the rows that it learns from, and those that it is asked about.
+
+    Every fold learns from each class and is asked about each. Rows of the same text go together.
+    """
+    from sklearn.model_selection import StratifiedKFold
+
+    keys = gold.keys or tuple(map(str, range(len(gold.labels))))
+    first_of = {key: row for row, key in reversed([*enumerate(keys)])}
+    firsts = torch.tensor(sorted(first_of.values()))  # a row for each text
+    count = min(FOLDS, int(gold.labels[firsts].bincount(minlength=classes).min()))
+    if count < 2:
+        return
+    by_text = torch.tensor([first_of[key] for key in keys])
+    folds = StratifiedKFold(count, shuffle=True, random_state=seed % 2**32)
+    for _, asked in folds.split(firsts[:, None].numpy(), gold.labels[firsts].numpy()):
+        unseen = torch.isin(by_text, firsts[asked])
+        yield (~unseen).nonzero()[:, 0], unseen.nonzero()[:, 0]
 
 
 def normalised(weights: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Annotated
@@ -66,18 +67,24 @@ def debiased_calibration_error(p: Tensor, gold: Tensor, bins: int = 10) -> float
     the plain error is never 0. What chance adds is subtracted, by the normal approximation (Kumar
     et al., 2019).
     """
+    error = 0.0
+    for part, hits in equal_parts(p, gold, bins):
+        gap, share = float((part - hits).mean()), float(hits.mean())
+        spread = math.sqrt(share * (1 - share) / len(part))
+        error += len(part) / len(gold) * (abs(gap) - added_by_chance(gap, spread))
+    return max(0.0, error)
+
+
+def equal_parts(p: Tensor, gold: Tensor, bins: int = 10) -> Iterator[tuple[Tensor, Tensor]]:
+    """The confidence of answers and whether each is right, in bins of as many, lowest first.
+
+    Fewer rows than bins leave no bin empty: there are fewer.
+    """
     confidence, answers = p.double().max(1)
     order = confidence.argsort(stable=True)
     right = (answers == gold).double()[order]
-    error = 0.0
-    for part, hits in zip(
-        confidence[order].tensor_split(bins), right.tensor_split(bins), strict=True
-    ):
-        if len(part):
-            gap, share = float((part - hits).mean()), float(hits.mean())
-            spread = math.sqrt(share * (1 - share) / len(part))
-            error += len(part) / len(gold) * (abs(gap) - added_by_chance(gap, spread))
-    return max(0.0, error)
+    parts = zip(confidence[order].tensor_split(bins), right.tensor_split(bins), strict=True)
+    yield from ((part, hits) for part, hits in parts if len(part))
 
 
 def added_by_chance(gap: float, spread: float) -> float:

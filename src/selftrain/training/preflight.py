@@ -6,11 +6,11 @@ head, a layer that does not exist, and a teacher without dropout.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from itertools import chain, islice
 
 from selftrain.data.rows import Example
+from selftrain.data.split import fewest_labels
 from selftrain.errors import ModelError
 from selftrain.model.classifier import Classifier
 from selftrain.model.surgery import dropout_rates
@@ -81,8 +81,7 @@ FEW_TEXTS = 200  # of a pool
 
 def few_rows(job: Job) -> Iterator[str]:
     """Warnings where there are too few labels to hold some out, or too few texts to learn from."""
-    counts = Counter(row.label for row in job.split.labelled)
-    label, fewest = min(counts.items(), key=lambda item: item[1])
+    label, fewest = fewest_labels(job.split.labelled)
     if fewest < FEW_LABELS:
         yield (
             f"few labels: `{label}` has {fewest}; with fewer than {FEW_LABELS} of a class results "

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from selftrain.data.pool import Pool
+from selftrain.data.pool import Pool, text_key
 from selftrain.data.rows import Example, Labelled
 from selftrain.method.spec import Tune
 from selftrain.model.pel import Probe
@@ -112,8 +112,9 @@ class Readings:
         encoder.to(self.machine.accelerator().device)
 
         def read(rows: Sequence[Labelled]) -> Rows:
-            labels = [job.task.labels.index(row.label) for row in rows]
-            return Rows(encoder.read([row.example for row in rows]).features, torch.tensor(labels))
+            labels = torch.tensor([job.task.labels.index(row.label) for row in rows])
+            vectors = encoder.read([row.example for row in rows]).features
+            return Rows(vectors, labels, tuple(map(text_key, rows)))
 
         gold = job.split.labelled
         names = class_name_rows(encoder, gold) if job.method.teacher.class_names else ()

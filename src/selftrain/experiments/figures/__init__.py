@@ -6,6 +6,7 @@ One file for each figure turns cells, or features, into frozen values; ``drawing
 
 from __future__ import annotations
 
+from selftrain.experiments.figures.before_after import BeforeAfter, CalibratedRun, curve
 from selftrain.experiments.figures.calibration import Calibration, calibration
 from selftrain.experiments.figures.datafile import Row, write
 from selftrain.experiments.figures.plane import Plane, chosen, features, view
@@ -13,6 +14,8 @@ from selftrain.experiments.figures.rounds import Rounds, by_round
 from selftrain.experiments.figures.wanted import Wanted
 
 __all__ = [
+    "BeforeAfter",
+    "CalibratedRun",
     "Calibration",
     "Plane",
     "Rounds",
@@ -21,6 +24,7 @@ __all__ = [
     "by_round",
     "calibration",
     "chosen",
+    "curve",
     "features",
     "view",
     "write",

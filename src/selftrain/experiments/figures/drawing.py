@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from selftrain.disk import replacing
 from selftrain.errors import ConfigError, require
 from selftrain.experiments.figures import page
+from selftrain.experiments.figures.before_after import BeforeAfter, CalibratedRun
 from selftrain.experiments.figures.calibration import BINS, Calibration, Reliability, place
 from selftrain.experiments.figures.page import COLOURS, DASHES, GREY, MARKERS, STYLE
 from selftrain.experiments.figures.plane import Plane, View
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+Numbers = Rounds | Calibration | BeforeAfter | Plane
+"""What can be drawn."""
 METADATA: dict[str, dict[str, Any]] = {"png": {"Software": None}, "svg": {"Date": None}}
 """By format; what would make two files of the same numbers differ is left out."""
 
@@ -42,7 +45,7 @@ def check(paths: Iterable[Path]) -> None:
         ) from None
 
 
-def save(numbers: Rounds | Calibration | Plane, paths: Sequence[Path]) -> None:
+def save(numbers: Numbers, paths: Sequence[Path]) -> None:
     """Draw once and write PNG or SVG, by each name's ending; the same numbers, the same bytes."""
     check(paths)
 
@@ -56,18 +59,20 @@ def save(numbers: Rounds | Calibration | Plane, paths: Sequence[Path]) -> None:
                 figure.savefig(temporary, format=kind, metadata=METADATA[kind])
 
 
-def draw(numbers: Rounds | Calibration | Plane) -> Figure:
+def draw(numbers: Numbers) -> Figure:
     """The figure that shows these numbers."""
     match numbers:
         case Rounds():
             return rounds(numbers)
         case Calibration():
             return calibration(numbers)
+        case BeforeAfter():
+            return before_after(numbers)
         case Plane():
             return plane(numbers)
 
 
-# ── the three figures ────────────────────────────────────────────────────────────────────────
+# ── the figures ────────────────────────────────────────────────────────────────────────
 
 
 def rounds(numbers: Rounds) -> Figure:
@@ -123,6 +128,27 @@ def calibration(numbers: Calibration) -> Figure:
     return figure
 
 
+def before_after(numbers: BeforeAfter) -> Figure:
+    """A panel for each run: two curves of confidence beside accuracy, and the answers below."""
+    panels = numbers.panels
+    figure, axes = page.panels(len(panels), tall=lambda wide: 0.95 * wide + 0.6, below=0.26)
+    tops, bottoms = axes[0::2], axes[1::2]
+    for top, bottom, panel in zip(tops, bottoms, panels, strict=True):
+        lowest = 10 * (10 // panel.classes)  # the least that a label of so many classes can have
+        _curves(top, panel, lowest)
+        _counts(bottom, panel, lowest)
+        page.title(top, f"{panel.run}: {shown(panel.method)}, round {panel.number}")
+    page.label(tops, "", "accuracy, %")
+    page.label(bottoms, "confidence, %", "answers")
+    page.head(
+        figure,
+        f"{numbers.setting}; a mark is a tenth of them; error: mean distance from the diagonal, "
+        "without what chance adds",
+    )
+    figure.align_ylabels()
+    return figure
+
+
 def plane(numbers: Plane) -> Figure:
     """A panel for each run: rows by t-SNE, in the colour and with the marker of their class."""
     kinds = len(COLOURS) * len(MARKERS)
@@ -141,6 +167,10 @@ def plane(numbers: Plane) -> Figure:
     page.head(figure, numbers.setting)
     page.legend(figure, numbers.labels, _class_mark, length=1)
     return figure
+
+
+BEFORE_AFTER_STYLES = (1, 0)
+"""As trained is drawn in the second colour, calibrated in the first."""
 
 
 # ── inside a panel ────────────────────────────────────────────────────────────────────────────
@@ -182,6 +212,41 @@ def _reliability(axis: Axes, panel: Reliability, style: int) -> None:
     error = panel.error
     sd = f" ± {100 * error.sd:.1f}" if error.n > 1 else ""
     axis.legend(mark, [f"ECE {100 * error.mean:.1f}{sd} %"], loc="upper left", handlelength=1.2)
+
+
+def _curves(axis: Axes, panel: CalibratedRun, lowest: int) -> None:
+    axis.plot([0, 100], [0, 100], color=GREY, linewidth=0.8, linestyle=(0, (4, 2)))
+    for style, curve in zip(BEFORE_AFTER_STYLES, panel.curves, strict=True):
+        axis.plot(
+            [100 * each.confidence for each in curve.bins],
+            [100 * each.accuracy for each in curve.bins],
+            color=COLOURS[style],
+            marker=MARKERS[style],
+            linestyle=DASHES[style],
+            label=f"{curve.name}: error {100 * curve.error:.1f} %",
+            clip_on=False,
+            zorder=3,
+        )
+    axis.set(xlim=(lowest, 100), ylim=(0, 100), xticks=_ticks(lowest), yticks=range(0, 101, 25))
+    axis.tick_params(labelbottom=False)
+    axis.legend(loc="best", handlelength=2.4)
+
+
+def _counts(axis: Axes, panel: CalibratedRun, lowest: int) -> None:
+    wide = 100 / BINS
+    for side, (style, curve) in enumerate(zip(BEFORE_AFTER_STYLES, panel.curves, strict=True)):
+        starts = [wide * number + wide * (0.08 + 0.42 * side) for number in range(BINS)]
+        axis.bar(
+            starts, curve.counts, width=0.42 * wide, align="edge", color=COLOURS[style], alpha=0.7
+        )
+    axis.set(xlim=(lowest, 100), xticks=_ticks(lowest))
+    axis.grid(visible=False)
+    axis.locator_params(axis="y", nbins=2)
+    axis.yaxis.set_major_formatter("{x:,.0f}")
+
+
+def _ticks(lowest: int) -> range:
+    return range(lowest, 101, 10 if lowest >= 50 else 20)
 
 
 def _answers(axis: Axes, panel: Reliability, style: int) -> None:

@@ -1,0 +1,60 @@
+"""Constants of the product that a script measured are what it computes from the committed runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from selftrain.training.expected import INTERVALS_JUDGED, INTERVALS_RIGHT
+
+DEVELOPMENT = Path(__file__).parents[2] / "benchmarks" / "development"
+
+
+@pytest.fixture
+def expected_accuracy(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """The script; no other test sees the modules it imports by name."""
+    before = set(sys.modules)
+    monkeypatch.syspath_prepend(DEVELOPMENT)
+    import expected_accuracy
+
+    yield expected_accuracy
+    for name in {*sys.modules} - before:
+        if (DEVELOPMENT / f"{name}.py").exists():
+            del sys.modules[name]
+
+
+def test_how_often_intervals_held_is_what_the_committed_runs_say(
+    expected_accuracy: ModuleType,
+) -> None:
+    measured = expected_accuracy.intervals(DEVELOPMENT / "on_test_rows.jsonl")
+    assert measured == (INTERVALS_RIGHT, INTERVALS_JUDGED)
+    right, judged = measured
+    told = f"intervals held in {right} of {judged}"
+    assert told in (DEVELOPMENT / "README.md").read_text("utf-8")
+
+
+def test_a_model_is_judged_by_constants_of_other_tasks(expected_accuracy: ModuleType) -> None:
+    """Two tasks where the truth is belief, and one of half of it, which the others cannot know."""
+    runs = [
+        expected_accuracy.Run(
+            variant=task,
+            task=task,
+            seed=seed,
+            final=True,
+            belief=belief,
+            agreement=belief,
+            half=0.01,
+            accuracy=belief * share,
+            bare=0.0,
+            calibrated=0.0,
+        )
+        for task, share in (("a", 1.0), ("b", 1.0), ("c", 0.5))
+        for seed, belief in enumerate((0.5, 0.7, 0.9))
+    ]
+    error, held = expected_accuracy.left_out(runs)
+    assert held[6:].tolist() == [False] * 3
+    assert min(error[6:]) > 0.2

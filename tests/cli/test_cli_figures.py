@@ -21,7 +21,7 @@ from selftrain import cli
 from selftrain.cli.figures import figure
 from selftrain.data.rows import Labelled
 from selftrain.experiments import results
-from selftrain.runs.read import last_accepted
+from selftrain.runs.read import answering
 from selftrain.runs.train import train
 from selftrain.training.job import Job
 
@@ -136,7 +136,7 @@ def test_each_run_sees_the_same_rows_whatever_their_order(command, run, tmp_path
     assert [row["x"] for row in first[:6]] == [row["x"] for row in first[6:]]
     words = " ".join(texts_of(svg))
     assert "6 rows of test.jsonl" in words
-    final = last_accepted(run)
+    final = answering(run).number
     assert f"silhouette {first[0]['silhouette']:.3f} (round {final}, seed 7)" in words
     assert "contrast" in words  # the method's name
     assert not any(row.example.text in svg.read_text("utf-8") + one.out for row in rows)

@@ -211,9 +211,11 @@ class RunLoader:
         """The rows on a plane, by the features that the final model of a run gives them."""
         from selftrain.data.split import check_labels
         from selftrain.experiments.figures import features, view
-        from selftrain.runs.read import last_accepted, read_manifest
+        from selftrain.runs.read import answering, read_manifest
 
-        manifest, number = read_manifest(run), last_accepted(run)
+        chosen = answering(run)
+        run, number = chosen.folder, chosen.number
+        manifest = read_manifest(run)
         method = manifest.method.get("name")
         if not isinstance(method, str):
             raise RunError(f"the manifest of {run} names no method", "selftrain fit writes it")

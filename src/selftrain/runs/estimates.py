@@ -44,19 +44,26 @@ class Stored:
 
 def estimated(folder: Path, job: Job, rounds: Sequence[Round], machine: Machine) -> Estimate | None:
     """The estimate of a finished run: read where there is one of these models, else written."""
-    models, constants = models_of(records(folder)[: len(rounds)]), (BELIEF, AGREEMENT, MARGIN)
+    models = models_of(records(folder)[: len(rounds)])
     stored = read_estimate(folder)
-    if stored is not None and (stored.models, stored.constants) == (models, constants):
-        return stored.estimate
-    found = estimate(job, rounds, machine)
+    if stored is not None and (stored.models, stored.constants) == (models, constants()):
+        found = stored.estimate
+        if len(found.prior) == len(job.task.labels):  # an earlier version wrote none
+            return found
+    computed = estimate(job, rounds, machine)
     with refusals(folder, "write"), locked(folder):
-        if found is None:
+        if computed is None:
             remove(folder / ESTIMATE)
             return None
-        raw = TypeAdapter(Stored).dump_json(Stored(FORMAT, models, constants, found), indent=2)
+        raw = TypeAdapter(Stored).dump_json(Stored(FORMAT, models, constants(), computed), indent=2)
         with replacing(folder / ESTIMATE, private=True) as path:
             path.write_bytes(raw + b"\n")
-    return found
+    return computed
+
+
+def constants() -> tuple[float, ...]:
+    """Those of expected accuracy."""
+    return BELIEF, AGREEMENT, MARGIN
 
 
 def temperature_of(folder: Path, record: Record) -> float:

@@ -6,9 +6,11 @@ the pool already; of one that was loaded each encoder reads it again.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from selftrain.data.rows import Labelled
 from selftrain.training.draw import slice_rows
 from selftrain.training.expected import (
     Expected,
@@ -22,6 +24,9 @@ from selftrain.training.label_check import Doubt, doubts
 from selftrain.training.loop import Round
 from selftrain.training.machine import Machine
 from selftrain.training.readings import Readings
+
+FEWEST_LABELS = 4
+"""Of a class: with fewer there is no estimate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,8 @@ class Estimate:
     hit_rows: float
     """How many equal rows would say as much as these do."""
     doubts: tuple[Doubt, ...]
+    prior: tuple[Share, ...] = ()
+    """The shares of the classes in the pool, by the folds, in the order of the task."""
 
     def of(self, number: int) -> RoundEstimate:
         """The estimate of the round of this number."""
@@ -53,8 +60,11 @@ class Estimate:
 def estimate(job: Job, rounds: Sequence[Round], machine: Machine) -> Estimate | None:
     """The estimate of a run; None where the folds know nothing: no pool, or labels that they miss.
 
-    They must answer the labels they did not see better than by chance, by one standard error.
+    They must answer the labels they did not see better than by chance, by one standard error. With
+    fewer than four labels of a class there is none: it was never measured there.
     """
+    if fewest_labels(job.task.labels, job.split.labelled)[1] < FEWEST_LABELS:
+        return None
     known = (round_.readings for round_ in reversed(rounds) if round_.readings is not None)
     readings = next(known, None) or Readings(job, slice_rows(job), rounds, machine)
     if not readings.rows:
@@ -70,4 +80,11 @@ def estimate(job: Job, rounds: Sequence[Round], machine: Machine) -> Estimate | 
             temperature = temperature_for(logits, expected.accuracy)
             found.append(RoundEstimate(round_.number, expected, temperature))
     wrong = doubts(job.split.labelled, job.task.labels, folds)
-    return Estimate(tuple(found), *folds.hits(), tuple(wrong))
+    prior = tuple(folds.prior.tolist())
+    return Estimate(tuple(found), *folds.hits(), tuple(wrong), prior)
+
+
+def fewest_labels(labels: Sequence[str], labelled: Sequence[Labelled]) -> tuple[str, int]:
+    """The class with the fewest labelled rows, and how many it has."""
+    counts = Counter(row.label for row in labelled)
+    return min(((label, counts[label]) for label in labels), key=lambda each: each[1])

@@ -55,10 +55,7 @@ class Folds:
         The labels are as many of each class, the pool is not: a row counts by the pool's prior.
         The number is that of equal rows which would say as much.
         """
-        weights = (self.prior / self.labels.bincount(minlength=len(self.prior)))[self.labels]
-        weights = weights / weights.sum()
-        right = (self.gold.argmax(1) == self.labels).double()
-        return float((weights * right).sum()), float(1 / weights.square().sum())
+        return hits(self.gold.argmax(1), self.labels, self.prior)
 
     @property
     def know_something(self) -> bool:
@@ -91,16 +88,13 @@ def folds_of(
     Every fold learns from the rows made of class ``names`` too. None where a class has fewer than
     two labels: nothing can be left out.
     """
-    from sklearn.model_selection import StratifiedKFold
-
     labels, of_all = gold.labels, gold if names is None else gold + names
-    count = min(FOLDS, int(labels.bincount(minlength=classes).min()))
-    if count < 2:
+    cuts = cuts_of(labels, classes, seed=seed)
+    if not cuts:
         return None
-    cuts = StratifiedKFold(count, shuffle=True, random_state=seed % 2**32)
     out_of_fold = torch.zeros(len(labels), classes)
     of_pool: list[Tensor] = []
-    for seen, unseen in cuts.split(gold.vectors.numpy(), labels.numpy()):
+    for seen, unseen in cuts:
         learnt = gold[seen] if names is None else gold[seen] + names
         model = logistic(learnt.vectors, learnt.labels, classes, strength=STRENGTH)
         out_of_fold[unseen] = model(gold.vectors[unseen])
@@ -111,6 +105,31 @@ def folds_of(
     belief = normalised(belief * len(of_all.labels) / of_all.labels.bincount(minlength=classes))
     unseen_gold = (out_of_fold / temperature).softmax(1)
     return Folds(belief, pool_prior(belief), unseen_gold, labels)
+
+
+def cuts_of(labels: Tensor, classes: int, *, seed: int) -> list[tuple[Any, Any]]:
+    """For each fold the places of the gold rows [K] that it sees, and of those it does not.
+
+    None of them where a class has fewer than two labels: nothing can be left out.
+    """
+    from sklearn.model_selection import StratifiedKFold
+
+    count = min(FOLDS, int(labels.bincount(minlength=classes).min()))
+    if count < 2:
+        return []
+    cuts = StratifiedKFold(count, shuffle=True, random_state=seed % 2**32)
+    return list(cuts.split(labels.numpy(), labels.numpy()))
+
+
+def hits(answers: Tensor, labels: Tensor, prior: Tensor) -> tuple[float, float]:
+    """The share of right answers [K], each counted by a prior of the classes [C]; of how many rows.
+
+    The number is that of equal rows which would say as much.
+    """
+    weights = (prior / labels.bincount(minlength=len(prior)))[labels]
+    weights = weights / weights.sum()
+    right = (answers == labels).double()
+    return float((weights * right).sum()), float(1 / weights.square().sum())
 
 
 def normalised(weights: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -13,7 +13,11 @@ from selftrain.data.rows import Example, Labelled, Split
 from selftrain.data.task import Task
 from selftrain.method.recipes import recipe
 from selftrain.model.backbone import Backbone
+from selftrain.model.classifier import Classifier
+from selftrain.model.heads import Output
+from selftrain.training import readings as readings_module
 from selftrain.training.baselines import TfidfLogistic
+from selftrain.training.draw import slice_rows
 from selftrain.training.estimate import Estimate, RoundEstimate, estimate
 from selftrain.training.evaluate import evaluate
 from selftrain.training.expected import Expected, wilson
@@ -30,6 +34,7 @@ from selftrain.training.ladder import (
     tfidf,
 )
 from selftrain.training.loop import Round, self_train
+from selftrain.training.readings import Readings
 
 NO_TEST = Scorer((), small_run.MACHINE)
 TASK = Task("two", ("a", "b"))
@@ -207,6 +212,32 @@ def test_every_rung_is_measured_on_test_rows_and_rounds_as_evaluate_does(
     assert [rung.measured for rung in rungs[2:]] == expected
     assert rungs[0].measured == 0.5
     assert rungs[1].measured is not None
+
+
+def test_the_folds_of_the_frozen_encoder_read_nothing_twice_and_say_the_same(
+    job: Job, frozen: Models, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = replace(job, method=recipe("frozen"))
+    lists: list[int] = []
+
+    def watched(model: Classifier, examples: Sequence[Example]) -> Output:
+        lists.append(len(examples))
+        return read(model, examples)
+
+    read = Classifier.read
+    monkeypatch.setattr(Classifier, "read", watched)
+    readings = Readings(own, slice_rows(own), frozen.rounds, small_run.MACHINE)
+    readings.vectors(frozen.rounds[0])
+    shared = readings.folds
+    assert lists.count(40) == 1, "the forty texts of the pool"
+    monkeypatch.setattr(
+        readings_module, "CHUNK", 39
+    )  # the pool is read in parts: not the same bits
+    alone = Readings(own, slice_rows(own), frozen.rounds, small_run.MACHINE).folds
+    assert lists.count(40) == 2
+    assert shared is not None
+    assert alone is not None
+    assert torch.equal(shared.belief, alone.belief)
 
 
 def test_a_run_of_the_frozen_encoder_or_without_a_pool_has_no_frozen_rungs(job: Job) -> None:

@@ -125,20 +125,20 @@ def learn(
         final = last_accepted(rounds)
         if asked == LAST:
             say(f"model: {out}, round {final.number}")
-        own = Models(rounds, estimated(out, job, rounds, machine))
+        models = Models(rounds, estimated(out, job, rounds, machine))
         if asked == LAST:
-            say_each(estimate_lines(own.estimate, final.number, job.split.labelled))
-        rungs = laddered(out, job, own, test, machine)
+            say_each(estimate_lines(models.estimate, final.number, job.split.labelled))
+        rungs = laddered(out, job, models, test, machine)
     chosen = answering(out) if rung is None else keep(out, rung)
     result: dict[str, Any] = {"run": str(out), "final_round": final.number, "rounds": facts}
-    result |= conclude(out, chosen, own, rungs, job)
+    result |= conclude(out, chosen, models, rungs, job)
     if test:
-        result["test"] = evaluation(answering_model(out, chosen, own, job), test, machine)
+        result["test"] = evaluation(answering_model(out, chosen, models, job), test, machine)
     return result
 
 
 def conclude(
-    out: Path, chosen: Answering, own: Models, rungs: Sequence[Rung], job: Job
+    out: Path, chosen: Answering, models: Models, rungs: Sequence[Rung], job: Job
 ) -> dict[str, Any]:
     """Say which model a person keeps, and whether a simpler one would do."""
     from selftrain.runs.estimates import read_estimate
@@ -146,20 +146,20 @@ def conclude(
     from selftrain.runs.lines import estimate_lines, ladder_lines, shown_rungs
     from selftrain.training.ladder import name_of
 
-    name = name_of(own.rounds[chosen.number]) if chosen.rung is None else title(chosen.rung)
+    name = name_of(models.rounds[chosen.number]) if chosen.rung is None else title(chosen.rung)
     if chosen.rung is not None:
-        estimate = own.estimate
+        estimate = models.estimate
         if chosen.folder != out:
             stored = read_estimate(chosen.folder)
             estimate = None if stored is None else stored.estimate
-        elif not own.rounds[chosen.number].accepted:
-            warn([f"{name} was refused: {own.rounds[chosen.number].why}"])
+        elif not models.rounds[chosen.number].accepted:
+            warn([f"{name} was refused: {models.rounds[chosen.number].why}"])
         say(f"model: {out}, {name}, as you chose; --keep last chooses the last accepted round")
         say_each(estimate_lines(estimate, chosen.number, job.split.labelled))
-    say_each(ladder_lines(shown_rungs(rungs, own.rounds, name), name))
+    say_each(ladder_lines(shown_rungs(rungs, models.rounds, name), name))
     result: dict[str, Any] = {"kept": chosen.rung, "model": name}
-    if own.estimate is not None:
-        result["estimate"] = asdict(own.estimate)
+    if models.estimate is not None:
+        result["estimate"] = asdict(models.estimate)
     return {**result, "ladder": [asdict(each) for each in rungs]}
 
 
@@ -169,15 +169,15 @@ def say_each(lines: Iterable[str]) -> None:
         say(line)
 
 
-def answering_model(out: Path, chosen: Answering, own: Models, job: Job) -> Classifier:
+def answering_model(out: Path, chosen: Answering, models: Models, job: Job) -> Classifier:
     """The model that answers for a run, calibrated; one that was just trained is not read again."""
     from selftrain.runs.read import load
 
     if chosen.folder != out:
         return load(out, backbone=job.backbone)
-    model = own.rounds[chosen.number].model
-    if own.estimate is not None:
-        model.temperature = own.estimate.of(chosen.number).temperature
+    model = models.rounds[chosen.number].model
+    if models.estimate is not None:
+        model.temperature = models.estimate.of(chosen.number).temperature
     return model
 
 

@@ -28,7 +28,7 @@ ROUND = re.compile("0|[1-9][0-9]{0,8}")
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Choice:
     """The content of ``keep.json``."""
 
     format: int
@@ -76,10 +76,10 @@ def read_kept(folder: Path) -> str | None:
     with refusals(path, "read"):
         raw = plain_file(path, LARGEST_JSON).read_bytes()
     check_format(raw, str(path), FORMAT, RunError)
-    kept = parsed(Kept, raw, f"{path} is damaged", RunError, forget(folder), strict=True)
-    if kept.rung not in (*OF_FROZEN, TEACHER) and not ROUND.fullmatch(kept.rung):
-        raise damaged(path, f"keeps {kept.rung!r:.40}, which is no rung")
-    return kept.rung
+    choice = parsed(Choice, raw, f"{path} is damaged", RunError, forget(folder), strict=True)
+    if choice.rung not in (*OF_FROZEN, TEACHER) and not ROUND.fullmatch(choice.rung):
+        raise damaged(path, f"keeps {choice.rung!r:.40}, which is no rung")
+    return choice.rung
 
 
 def forget(folder: Path) -> str:

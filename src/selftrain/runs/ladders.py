@@ -22,7 +22,7 @@ from selftrain.errors import ConfigError, LockedError, RunError, check_format, p
 from selftrain.method.recipes import recipe
 from selftrain.runs.estimates import constants, estimated, models_of
 from selftrain.runs.keep import FORMAT as KEEP_FORMAT
-from selftrain.runs.keep import KEEP, LAST, OF_FROZEN, TEACHER, Kept, frozen_folder
+from selftrain.runs.keep import KEEP, LAST, OF_FROZEN, TEACHER, Choice, frozen_folder
 from selftrain.runs.manifest import MANIFEST
 from selftrain.runs.read import Answering, answering, of_rung, records
 from selftrain.runs.train import train
@@ -62,16 +62,16 @@ class Stored:
 
 
 def laddered(
-    folder: Path, job: Job, own: Models, test: Sequence[Labelled], machine: Machine
+    folder: Path, job: Job, models: Models, test: Sequence[Labelled], machine: Machine
 ) -> list[Rung]:
     """The ladder of a run: rungs of these models that are on disk are read, the others written."""
-    wanted, with_frozen = names_of(job, own.rounds), has_frozen_rungs(job)
+    wanted, with_frozen = names_of(job, models.rounds), has_frozen_rungs(job)
     stored = read_ladder(folder)
     identity = Stored(
         FORMAT,
-        models_of(records(folder)[: len(own.rounds)]),
+        models_of(records(folder)[: len(models.rounds)]),
         frozen_models(folder) if with_frozen else {},
-        constants() if own.estimate is not None else (),
+        constants() if models.estimate is not None else (),
         fingerprint(test) if test else "",
         (),
     )
@@ -82,7 +82,7 @@ def laddered(
     fits = stored is not None and stored.belongs_to(identity)
     done = stored.rungs if stored and fits and stored.names == wanted[: len(stored.names)] else ()
     rungs: list[Rung] = []
-    for rung in climb(job, own, frozen, Scorer(test, machine), done):
+    for rung in climb(job, models, frozen, Scorer(test, machine), done):
         rungs.append(rung)
         if len(rungs) > len(done):
             write_ladder(folder, replace(identity, rungs=tuple(rungs)))
@@ -174,7 +174,7 @@ def keep(folder: Path, rung: str) -> Answering:
             remove(path)
             return answering(folder)
         chosen = of_rung(folder, rung)
-        raw = TypeAdapter(Kept).dump_json(Kept(KEEP_FORMAT, rung), indent=2)
+        raw = TypeAdapter(Choice).dump_json(Choice(KEEP_FORMAT, rung), indent=2)
         with replacing(path, private=True) as temporary:
             temporary.write_bytes(raw + b"\n")
     return chosen

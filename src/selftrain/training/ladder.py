@@ -87,15 +87,15 @@ def name_of(round_: Round) -> str:
 
 
 def climb(
-    job: Job, own: Models, frozen: Models | None, scorer: Scorer, done: Sequence[Rung] = ()
+    job: Job, models: Models, frozen: Models | None, scorer: Scorer, done: Sequence[Rung] = ()
 ) -> Iterator[Rung]:
     """The rungs of a run, the simplest first; continues after ``done``.
 
     ``frozen`` are the models of the method of that name on the same split and seed.
     """
     makers: list[Callable[[], Rung]] = [
-        partial(majority, job, own.estimate, scorer),
-        partial(tfidf, job, own.estimate, scorer),
+        partial(majority, job, models.estimate, scorer),
+        partial(tfidf, job, models.estimate, scorer),
     ]
     if frozen is not None:
         final = last_accepted(frozen.rounds)
@@ -104,8 +104,8 @@ def climb(
             partial(expected_rung, FROZEN_SELF_TRAINED, final, frozen, scorer),
         ]
     makers += [
-        partial(expected_rung, name_of(round_), round_, own, scorer)
-        for round_ in own.rounds
+        partial(expected_rung, name_of(round_), round_, models, scorer)
+        for round_ in models.rounds
         if round_.accepted
     ]
     yield from done

@@ -22,7 +22,7 @@ from selftrain.cli.figures import figure
 from selftrain.data.rows import Labelled
 from selftrain.experiments import results
 from selftrain.runs.estimates import TENSORS
-from selftrain.runs.read import last_accepted, records
+from selftrain.runs.read import answering, records
 from selftrain.runs.train import train
 from selftrain.training.job import Job
 
@@ -140,7 +140,7 @@ def test_each_run_sees_the_same_rows_whatever_their_order(command, run, tmp_path
     assert [row["x"] for row in first[:6]] == [row["x"] for row in first[6:]]
     words = " ".join(texts_of(svg))
     assert "6 rows of test.jsonl" in words
-    final = last_accepted(run)
+    final = answering(run).number
     assert f"silhouette {first[0]['silhouette']:.3f} (round {final}, seed 7)" in words
     assert "contrast" in words  # the method's name
     assert not any(row.example.text in svg.read_text("utf-8") + one.out for row in rows)
@@ -153,7 +153,7 @@ def test_a_run_is_drawn_before_and_after_its_calibration(command, run, tmp_path,
     refused = command(f"{line} --json")
     assert refused.code == 1
     assert "has no estimate that calibrates its round" in refused.err
-    number, rounds = last_accepted(run), records(run)
+    number, rounds = answering(run).number, records(run)
     temperature = {"number": 0, "expected": dict.fromkeys(EXPECTED, 0.5), "temperature": 4.0}
     facts = {
         "format": 1,

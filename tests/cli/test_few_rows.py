@@ -13,7 +13,9 @@ def test_three_labels_a_class_give_a_model_and_no_estimate(folder: Path, bert: P
     (folder / "labelled.csv").write_text(command.csv(command.sentences(6), "text", "label"))
     said = selftrain(FIT.format(bert=bert))
     assert said.code == 0
-    assert said.lines[-1] == "no expected accuracy: `bad` has 3 labels, 4 are needed"
+    assert said.lines[-1] == (
+        "no expected accuracy: no folds, because `bad` has 3 labels; 4 of each class are needed"
+    )
     assert not (folder / "run" / "estimate.json").exists()
 
 
@@ -23,7 +25,7 @@ def test_a_pool_of_ten_texts_gives_a_model_and_an_estimate(folder: Path, bert: P
     said = selftrain(FIT.format(bert=bert))
     assert said.code == 0, said.err
     assert said.lines[0].startswith("warning: pool smaller than asked: 10 texts")
-    assert said.lines[-1].startswith("expected accuracy 0.")
+    assert any(line.startswith("expected accuracy 0.") for line in said.lines)
     assert selftrain(f"predict run test.csv --prior pool --backbone {bert}").code == 0
 
 

@@ -23,9 +23,20 @@ EVALUATE = "evaluate run test.csv --backbone"
 def test_fit_says_a_line_a_round_and_prints_nothing(folder: Path, bert: Path) -> None:
     said = selftrain(FIT.format(bert=bert) + " --dev dev.csv")
     assert (said.code, said.out) == (0, "")
-    assert [line.split()[0] for line in said.lines] == ["teacher", "round", "model:", "expected"]
+    assert first_words(said) == ["teacher", "round", "model:", "expected"]
     assert all(" dev " in line for line in said.lines[:2])
-    assert said.lines[-2].startswith("model: run, round ")
+    assert said.lines[2].startswith("model: run, round ")
+    ladder = said.lines.index(next(line for line in said.lines if line.startswith("ladder ")))
+    simple = ["majority", "tf-idf", "frozen", "frozen self-trained"]
+    for line, name in zip(said.lines[ladder + 1 :], simple, strict=False):
+        assert line.startswith(f"  {name} ")
+    assert all(len(line) <= 80 for line in said.lines[ladder : ladder + 6])
+
+
+def first_words(said: command.Said) -> list[str]:
+    """The first word of each line before the ladder, and before labels to check."""
+    words = [line.split()[0] for line in said.lines]
+    return [word for word in words[: words.index("ladder")] if word != "check"]
 
 
 def test_fit_on_a_finished_run_says_so_and_shows_its_rounds_again(life: Path, bert: Path) -> None:
@@ -33,9 +44,7 @@ def test_fit_on_a_finished_run_says_so_and_shows_its_rounds_again(life: Path, be
     said = selftrain(FIT.format(bert=bert) + " --dev dev.csv")
     assert said.code == 0
     assert said.lines[0] == "run is finished: these are its rounds"
-    assert [line.split()[0] for line in said.lines[1:]] == [
-        *("teacher", "round", "model:", "expected")
-    ]
+    assert first_words(said)[-4:] == ["teacher", "round", "model:", "expected"]
     assert command.snapshot(life) == before
 
 
@@ -53,9 +62,7 @@ def test_fit_with_more_rounds_adds_them(life: Path, bert: Path) -> None:
     whole = model.read_bytes()
     said = selftrain(FIT.format(bert=bert) + " --dev dev.csv --rounds 2")
     assert said.lines[0] == "run resumes after round 1"
-    assert [line.split()[0] for line in said.lines[1:]] == [
-        *("teacher", "round", "round", "model:", "expected")
-    ]
+    assert first_words(said)[-5:] == ["teacher", "round", "round", "model:", "expected"]
     assert model.read_bytes() == whole
     fewer = selftrain(FIT.format(bert=bert) + " --dev dev.csv --rounds 1")
     assert fewer.code == 1

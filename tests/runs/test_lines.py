@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from io import StringIO
+from typing import cast
 
+import pytest
 from rich.console import Console
 
 from selftrain.cli.talk import table
-from selftrain.data.rows import Example, Labelled
+from selftrain.data.rows import Example, Labelled, Lesson
 from selftrain.experiments.closing import closing_rows
-from selftrain.runs.lines import NO_ESTIMATE, estimate_lines, round_line
+from selftrain.model.classifier import Classifier
+from selftrain.runs.lines import NO_ESTIMATE, estimate_lines, ladder_lines, round_line, shown_rungs
 from selftrain.training.estimate import Estimate, RoundEstimate
 from selftrain.training.expected import INTERVALS_JUDGED, INTERVALS_RIGHT, Expected
 from selftrain.training.label_check import Doubt
+from selftrain.training.ladder import Rung
+from selftrain.training.loop import Round
 
 FITTED = {"loss": 0.1234, "contrast": None, "tuned": 770, "total": 22_713_216}
 
@@ -126,14 +132,91 @@ def test_the_estimate_is_one_sentence_and_at_most_five_labels_to_check() -> None
     assert list(estimate_lines(None, 3, rows)) == [NO_ESTIMATE]
 
 
-def test_fewer_than_four_labels_of_a_class_are_named_as_the_reason_of_no_estimate() -> None:
-    rows = [Labelled(Example(str(n), "text"), "bad" if n < 3 else "good") for n in range(9)]
-    assert list(estimate_lines(None, 3, rows)) == [
-        "no expected accuracy: `bad` has 3 labels, 4 are needed"
-    ]
-
-
 def test_a_label_is_not_called_doubtful_on_weak_grounds() -> None:
     weak = (Doubt(1, "uid-1", "bad", "good", 0.6),)
     rounds = (RoundEstimate(0, Expected(0.7, 0.6, 0.8, 0.7, 0.7), 1.0),)
     assert len(list(estimate_lines(Estimate(rounds, 0.7, 32, weak), 0, []))) == 1
+
+
+@pytest.mark.parametrize("labels", [2, 3])
+def test_with_fewer_than_four_labels_of_a_class_the_sentence_names_it(labels: int) -> None:
+    rows = [Labelled(Example(f"a{n}", "text"), "good") for n in range(8)]
+    rows += [Labelled(Example(f"b{n}", "text"), "bad") for n in range(labels)]
+    assert list(estimate_lines(None, 0, rows)) == [
+        f"no expected accuracy: no folds, because `bad` has {labels} labels; "
+        "4 of each class are needed"
+    ]
+
+
+# ── the ladder ───────────────────────────────────────────────────────────────────────────────
+
+RUNGS = [
+    Rung("majority", 0.55, None, None, "expected", 0.0),
+    Rung("tf-idf", 0.71, 0.58, 0.81, "out of fold", 0.06),
+    Rung("frozen", 0.78, 0.64, 0.87, "out of fold", 2.5),
+    Rung("frozen self-trained", 0.85, 0.73, 0.97, "expected", 21.6),
+    Rung("teacher", 0.86, 0.74, 0.98, "expected", 87.2),
+    Rung("round 6", 0.84, 0.76, 0.96, "expected", 1217.0),
+]
+
+
+def test_the_ladder_is_a_table_and_says_which_simpler_model_is_as_good() -> None:
+    assert list(ladder_lines(RUNGS, "round 6")) == [
+        "ladder               accuracy  between      how          seconds",
+        "  majority               0.55  –            expected         0.0",
+        "  tf-idf                 0.71  0.58 - 0.81  out of fold      0.1",
+        "  frozen                 0.78  0.64 - 0.87  out of fold      2.5",
+        "  frozen self-trained    0.85  0.73 - 0.97  expected          22",
+        "  teacher                0.86  0.74 - 0.98  expected          87",
+        "* round 6                0.84  0.76 - 0.96  expected        1217",
+        "frozen self-trained is as good within the interval: 0.85 after 22 s, "
+        "round 6 0.84 after 1217 s",
+        "to keep it: the same command with --keep frozen-self-trained",
+    ]
+
+
+def test_the_ladder_fits_eighty_columns_with_every_number_measured() -> None:
+    measured = [replace(rung, measured=0.8, seconds=123_456.0) for rung in RUNGS]
+    measured.append(Rung("round 123", 0.9, 0.8, 1.0, "expected", 123_456.0, 0.8))
+    table = [line for line in ladder_lines(measured, "round 123") if "within" not in line]
+    assert table[0].endswith("measured")
+    assert all(line.endswith("0.80") for line in table[1:8])
+    assert max(map(len, table)) <= 80
+
+
+def test_where_every_simpler_rung_is_below_the_interval_none_is_as_good() -> None:
+    better = replace(RUNGS[-1], accuracy=0.95, low=0.89, high=1.0)
+    assert list(ladder_lines([*RUNGS[:-1], better], "round 6"))[-1] == "no simpler model is as good"
+
+
+def test_a_yardstick_that_is_as_good_is_named_and_not_offered() -> None:
+    words = replace(RUNGS[1], accuracy=0.76)
+    lines = list(ladder_lines([RUNGS[0], words, RUNGS[-1]], "round 6"))
+    assert lines[-1] == "tf-idf is as good within the interval: a simple model of yours may do"
+
+
+def test_a_kept_rung_is_compared_with_simpler_ones_alone() -> None:
+    lines = list(ladder_lines(RUNGS, "frozen"))
+    assert lines[3].startswith("* frozen ")
+    assert lines[-1] == "tf-idf is as good within the interval: a simple model of yours may do"
+
+
+def test_a_ladder_without_a_number_is_no_table() -> None:
+    empty = [replace(rung, accuracy=None, low=None, high=None) for rung in RUNGS]
+    assert list(ladder_lines(empty, "round 6")) == []
+    lines = list(ladder_lines([replace(rung, measured=0.5) for rung in empty], "round 6"))
+    assert len(lines) == 1 + len(RUNGS)
+    assert lines[-1] == "* round 6                   –  –            expected        1217      0.50"
+
+
+def test_of_the_rounds_of_a_head_the_table_shows_the_last_on_each_encoder() -> None:
+    model = cast("Classifier", None)
+    rounds = [
+        Round(number, model, Lesson(gold=()), encoder_of=encoder, accepted=number != 5)
+        for number, encoder in enumerate([None, 0, 0, None, 3, 3])
+    ]
+    names = ["tf-idf", "teacher", "round 1", "round 2", "round 3", "round 4"]
+    rungs = [replace(RUNGS[1], name=name) for name in names]
+    shown = [rung.name for rung in shown_rungs(rungs, rounds, "round 4")]
+    assert shown == ["tf-idf", "teacher", "round 2", "round 3", "round 4"]
+    assert [rung.name for rung in shown_rungs(rungs, rounds, "round 1")] == names

@@ -8,7 +8,7 @@ import torch
 from selftrain.training.folds import (
     Folds,
     Rows,
-    cuts,
+    cuts_of,
     drift,
     fitted_temperature,
     folds_of,
@@ -90,8 +90,8 @@ def test_two_labels_a_class_are_two_folds_and_one_label_is_none():
 
 def test_every_fold_learns_from_each_class_and_is_asked_about_each():
     """Three labels beside forty: three folds, and no class is missing from one."""
-    gold, labels = clouds([40, 3])
-    folds = list(cuts(Rows(gold, labels), 2, seed=3))
+    _, labels = clouds([40, 3])
+    folds = cuts_of(labels, 2, seed=3)
     assert len(folds) == 3
     for seen, unseen in folds:
         assert labels[seen].bincount().tolist() in ([26, 2], [27, 2])
@@ -101,11 +101,11 @@ def test_every_fold_learns_from_each_class_and_is_asked_about_each():
 
 def test_a_text_that_is_there_twice_is_never_learnt_and_asked_by_the_same_fold():
     """Of 16 rows, 3 and 12 are the first one again; whichever fold is asked one is asked all."""
-    gold, labels = clouds([8, 8])
+    _, labels = clouds([8, 8])
     keys = [str(row) for row in range(16)]
     keys[3] = keys[12] = "0"
     for seed in range(10):
-        folds = list(cuts(Rows(gold, labels, tuple(keys)), 2, seed=seed))
+        folds = cuts_of(labels, 2, seed=seed, keys=keys)
         assert len(folds) == 4
         for seen, unseen in folds:
             assert {keys[row] for row in seen}.isdisjoint(keys[row] for row in unseen)
@@ -119,8 +119,9 @@ def test_without_a_text_twice_the_folds_are_those_of_scikit_learn():
     gold, labels = clouds([8, 9, 5])
     keys = tuple(f"text {row}" for row in range(22))
     reference = [*StratifiedKFold(4, shuffle=True, random_state=5).split(gold, labels)]
-    for rows in (Rows(gold, labels), Rows(gold, labels, keys)):
-        found = [[seen.tolist(), unseen.tolist()] for seen, unseen in cuts(rows, 3, seed=5)]
+    for given in ((), keys):
+        folds = cuts_of(labels, 3, seed=5, keys=given)
+        found = [[seen.tolist(), unseen.tolist()] for seen, unseen in folds]
         assert found == [[seen.tolist(), unseen.tolist()] for seen, unseen in reference]
 
 

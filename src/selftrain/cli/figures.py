@@ -294,9 +294,11 @@ class RunLoader:
     def final(self, run: Path, rows: Sequence[Labelled]) -> FinalModel:
         """The model of the last accepted round of a run, which knows the labels of these rows."""
         from selftrain.data.split import check_labels
-        from selftrain.runs.read import last_accepted, read_manifest
+        from selftrain.runs.read import answering, read_manifest
 
-        manifest, number = read_manifest(run), last_accepted(run)
+        chosen = answering(run)
+        run, number = chosen.folder, chosen.number
+        manifest = read_manifest(run)
         method = manifest.method.get("name")
         if not isinstance(method, str):
             raise RunError(f"the manifest of {run} names no method", "selftrain fit writes it")

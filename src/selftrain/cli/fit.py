@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +17,10 @@ from selftrain.cli.talk import Watch, resumable, say, show_evaluation, show_json
 if TYPE_CHECKING:
     from selftrain.cli.config import Config
     from selftrain.data.rows import Labelled
+    from selftrain.model.classifier import Classifier
+    from selftrain.runs.read import Answering
     from selftrain.training.job import Job
+    from selftrain.training.ladder import Models, Rung
     from selftrain.training.loop import Round
     from selftrain.training.machine import Machine
 
@@ -33,6 +36,14 @@ def fit(
     method: options.TrainingOptions,
     prompt: options.PromptOptions,
     hardware: options.MachineOptions,
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RUNG",
+            help="The model that answers: frozen, frozen-self-trained, teacher, the number of a "
+            "round, or last (the last accepted round). It stays until you choose again.",
+        ),
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Learn a classifier from labelled and unlabelled texts.
@@ -42,17 +53,19 @@ def fit(
     Every round is on disk when its line is printed. A run that was stopped or killed resumes
     from its last finished round: give the same command again, with more rounds if you like.
     """
+    from selftrain.runs.keep import rung_named
     from selftrain.runs.read import check_place
 
+    rung = None if keep is None else rung_named(keep)
     settings = settings_of(method.config, files, columns, method, prompt, hardware)
     check_place(out)
     with Watch() as watch:
         job, test, machine = prepare(files, settings, watch)
-        result = learn(out, job, test, machine, watch)
+        result = learn(out, job, test, machine, watch, rung)
     if as_json:
         show_json(result)
     elif "test" in result:
-        show_evaluation(result["test"], f"{files.test}, round {result['final_round']}")
+        show_evaluation(result["test"], f"{files.test}, {result['model']}")
 
 
 def prepare(
@@ -79,15 +92,29 @@ def prepare(
 
 
 def learn(
-    out: Path, job: Job, test: Sequence[Labelled], machine: Machine, watch: Watch
+    out: Path,
+    job: Job,
+    test: Sequence[Labelled],
+    machine: Machine,
+    watch: Watch,
+    rung: str | None,
 ) -> dict[str, Any]:
-    """Train round by round, with a line for each; estimate; score the final model on test rows."""
-    from selftrain.runs.estimates import estimated
+    """Train round by round, with a line for each; estimate; compare; score the model that answers.
+
+    ``rung`` is the one to keep; None leaves that as it is.
+    """
+    from selftrain.runs.estimates import estimated, round_estimate
+    from selftrain.runs.keep import LAST, read_kept
+    from selftrain.runs.ladders import check_can_keep, keep, laddered
     from selftrain.runs.lines import estimate_lines, line_of
+    from selftrain.runs.read import answering
     from selftrain.runs.train import train
     from selftrain.training.evaluate import evaluate, evaluation
+    from selftrain.training.ladder import Models
     from selftrain.training.loop import last_accepted
 
+    asked = rung or read_kept(out) or LAST
+    check_can_keep(asked, job)
     rounds, facts = [], []
     with resumable(watch):
         for round_ in train(out, job, machine):
@@ -96,19 +123,65 @@ def learn(
             facts.append({**plain(round_), **({"dev": scores} if scores else {})})
             rounds.append(round_)
         final = last_accepted(rounds)
-        say(f"model: {out}, round {final.number}")
-        estimate = estimated(out, job, rounds, machine)
+        if asked == LAST:
+            say(f"model: {out}, round {final.number}")
+        models = Models(rounds, estimated(out, job, rounds, machine))
+        if asked == LAST:
+            say_each(estimate_lines(models.estimate, final.number, job.split.labelled))
+        rungs = laddered(out, job, models, test, machine)
+    chosen = answering(out) if rung is None else keep(out, rung)
     result: dict[str, Any] = {"run": str(out), "final_round": final.number, "rounds": facts}
-    for line in estimate_lines(estimate, final.number, job.split.labelled):
-        say(line)
-    if estimate is not None:
-        final.model.temperature = estimate.of(final.number).temperature
-        result["estimate"] = asdict(estimate)
+    result |= conclude(out, chosen, models, rungs, job)
     if test:
-        result["test"] = evaluation(final.model, test, machine)
-        if estimate is not None:
-            result["test"]["expected"] = asdict(estimate.of(final.number).expected)
+        result["test"] = evaluation(answering_model(out, chosen, models, job), test, machine)
+        expected = round_estimate(out)
+        if expected is not None:
+            result["test"]["expected"] = asdict(expected.expected)
     return result
+
+
+def conclude(
+    out: Path, chosen: Answering, models: Models, rungs: Sequence[Rung], job: Job
+) -> dict[str, Any]:
+    """Say which model a person keeps, and whether a simpler one would do."""
+    from selftrain.runs.estimates import read_estimate
+    from selftrain.runs.keep import title
+    from selftrain.runs.lines import estimate_lines, ladder_lines, shown_rungs
+    from selftrain.training.ladder import name_of
+
+    name = name_of(models.rounds[chosen.number]) if chosen.rung is None else title(chosen.rung)
+    if chosen.rung is not None:
+        estimate = models.estimate
+        if chosen.folder != out:
+            stored = read_estimate(chosen.folder)
+            estimate = None if stored is None else stored.estimate
+        elif not models.rounds[chosen.number].accepted:
+            warn([f"{name} was refused: {models.rounds[chosen.number].why}"])
+        say(f"model: {out}, {name}, as you chose; --keep last chooses the last accepted round")
+        say_each(estimate_lines(estimate, chosen.number, job.split.labelled))
+    say_each(ladder_lines(shown_rungs(rungs, models.rounds, name), name))
+    result: dict[str, Any] = {"kept": chosen.rung, "model": name}
+    if models.estimate is not None:
+        result["estimate"] = asdict(models.estimate)
+    return {**result, "ladder": [asdict(each) for each in rungs]}
+
+
+def say_each(lines: Iterable[str]) -> None:
+    """Each line on stderr."""
+    for line in lines:
+        say(line)
+
+
+def answering_model(out: Path, chosen: Answering, models: Models, job: Job) -> Classifier:
+    """The model that answers for a run, calibrated; one that was just trained is not read again."""
+    from selftrain.runs.read import load
+
+    if chosen.folder != out:
+        return load(out, backbone=job.backbone)
+    model = models.rounds[chosen.number].model
+    if models.estimate is not None:
+        model.temperature = models.estimate.of(chosen.number).temperature
+    return model
 
 
 def plain(round_: Round) -> dict[str, Any]:

@@ -39,7 +39,7 @@ RoundNumber = Annotated[
     typer.Option(
         "--round",
         metavar="N",
-        help="Use the model of this round (0: the teacher), else the last accepted one.",
+        help="Use the model of this round (0: the teacher), else the last accepted or kept one.",
     ),
 ]
 Raw = Annotated[

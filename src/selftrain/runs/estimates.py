@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 
 from selftrain.disk import LARGEST_JSON, damaged, plain_file, refusals, remove, replacing
 from selftrain.errors import RunError, check_format, parsed
-from selftrain.runs.read import last_accepted, records
+from selftrain.runs.read import answering, records
 from selftrain.runs.record import MODEL, Record
 from selftrain.runs.write import locked
 from selftrain.training.estimate import Estimate, RoundEstimate, estimate
@@ -45,19 +45,25 @@ class Stored:
 def estimated(folder: Path, job: Job, rounds: Sequence[Round], machine: Machine) -> Estimate | None:
     """The estimate of a finished run: read where there is one of these models, else written."""
     models = models_of(records(folder)[: len(rounds)])
-    constants = (BELIEF, AGREEMENT, MARGIN, PRIOR_ROWS)
     stored = read_estimate(folder)
-    if stored is not None and (stored.models, stored.constants) == (models, constants):
-        return stored.estimate
-    found = estimate(job, rounds, machine)
+    if stored is not None and (stored.models, stored.constants) == (models, constants()):
+        found = stored.estimate
+        if len(found.prior) == len(job.task.labels):  # an earlier version wrote none
+            return found
+    computed = estimate(job, rounds, machine)
     with refusals(folder, "write"), locked(folder):
-        if found is None:
+        if computed is None:
             remove(folder / ESTIMATE)
             return None
-        raw = TypeAdapter(Stored).dump_json(Stored(FORMAT, models, constants, found), indent=2)
+        raw = TypeAdapter(Stored).dump_json(Stored(FORMAT, models, constants(), computed), indent=2)
         with replacing(folder / ESTIMATE, private=True) as path:
             path.write_bytes(raw + b"\n")
-    return found
+    return computed
+
+
+def constants() -> tuple[float, ...]:
+    """Those of an estimate."""
+    return BELIEF, AGREEMENT, MARGIN, PRIOR_ROWS
 
 
 def temperature_of(folder: Path, record: Record) -> float:
@@ -67,8 +73,10 @@ def temperature_of(folder: Path, record: Record) -> float:
 
 
 def round_estimate(folder: Path, number: int | None = None) -> RoundEstimate | None:
-    """What is expected of the model of a round, or of the last accepted one; None if nothing is."""
-    number = last_accepted(folder) if number is None else number
+    """What is expected of the model of a round, or of the one that answers; None if nothing is."""
+    if number is None:
+        chosen = answering(folder)
+        folder, number = chosen.folder, chosen.number
     return _estimate_of(folder, records(folder)[number])
 
 

@@ -13,6 +13,7 @@ from selftrain.errors import in_percent
 if TYPE_CHECKING:
     from selftrain.data.rows import Labelled
     from selftrain.training.estimate import Estimate
+    from selftrain.training.ladder import Rung
     from selftrain.training.loop import Round
 
 
@@ -93,14 +94,10 @@ def estimate_lines(
 
     Their texts are for the terminal alone: no file of a run has one.
     """
-    from selftrain.data.split import fewest_labels
-    from selftrain.training.estimate import FEWEST_LABELS
     from selftrain.training.expected import INTERVALS_JUDGED, INTERVALS_RIGHT
 
     if estimate is None:
-        label, fewest = fewest_labels(labelled)
-        too_few = f"no expected accuracy: `{label}` has {fewest} labels, {FEWEST_LABELS} are needed"
-        yield too_few if fewest < FEWEST_LABELS else NO_ESTIMATE
+        yield no_estimate(labelled)
         return
     expected = estimate.of(final).expected
     yield (
@@ -115,6 +112,95 @@ def estimate_lines(
             f'check a label: "{shorten(text, 60, placeholder=" …")}" is labelled `{doubt.label}`; '
             f"a model that did not see it says `{doubt.answer}`, {doubt.probability:.2f}"
         )
+
+
+def no_estimate(labelled: Sequence[Labelled]) -> str:
+    """Why nothing is expected of a run: too few labels to leave some out, or none that help."""
+    from selftrain.data.split import fewest_labels
+    from selftrain.training.estimate import FEWEST_LABELS
+
+    label, number = fewest_labels(labelled)
+    if number >= FEWEST_LABELS:
+        return NO_ESTIMATE
+    return (
+        f"no expected accuracy: no folds, because `{label}` has {number} labels; "
+        f"{FEWEST_LABELS} of each class are needed"
+    )
+
+
+# ── the ladder ───────────────────────────────────────────────────────────────────────────────
+
+
+def ladder_lines(rungs: Sequence[Rung], chosen: str) -> Iterator[str]:
+    """The rungs as a table of at most 80 columns, and whether one below the chosen would do.
+
+    Nothing where no rung has a number.
+    """
+    if all(rung.accuracy is None and rung.measured is None for rung in rungs):
+        return
+    columns = "{:21}{:>8}  {:13}{:13}{:>7}{:>10}"
+    measured = any(rung.measured is not None for rung in rungs)
+    head = ("ladder", "accuracy", "between", "how", "seconds", "measured" if measured else "")
+    yield columns.format(*head).rstrip()
+    for rung in rungs:
+        interval = "–" if rung.low is None else f"{rung.low:.2f} - {rung.high:.2f}"
+        numbers = (share(rung.accuracy), interval, rung.how, seconds(rung.seconds))
+        mark = "* " if rung.name == chosen else "  "
+        last = share(rung.measured) if measured else ""
+        yield columns.format(mark + rung.name, *numbers, last).rstrip()
+    yield from verdict(rungs, chosen)
+
+
+def verdict(rungs: Sequence[Rung], chosen: str) -> Iterator[str]:
+    """Whether a simpler rung is as good as the chosen one, and how to keep it."""
+    from selftrain.runs.keep import YARDSTICKS, rung_named
+    from selftrain.training.ladder import as_good
+
+    found = [rung for rung in rungs if rung.name == chosen and rung.low is not None]
+    if not found:
+        return
+    simpler = as_good(rungs, chosen)
+    models = [rung for rung in simpler if rung.name not in YARDSTICKS]
+    if models:
+        best = max(models, key=lambda rung: rung.accuracy or 0)
+        yield (
+            f"{best.name} is as good within the interval: {share(best.accuracy)} after "
+            f"{seconds(best.seconds)} s, {chosen} {share(found[0].accuracy)} after "
+            f"{seconds(found[0].seconds)} s"
+        )
+        yield f"to keep it: the same command with --keep {rung_named(best.name)}"
+    elif simpler:
+        yield f"{simpler[-1].name} is as good within the interval: a simple model of yours may do"
+    else:
+        yield "no simpler model is as good"
+
+
+def shown_rungs(rungs: Sequence[Rung], rounds: Sequence[Round], chosen: str) -> list[Rung]:
+    """The rungs without those rounds of a head between the first and the last on its encoder."""
+    from selftrain.training.ladder import name_of
+
+    accepted = [round_ for round_ in rounds if round_.accepted]
+    last = {round_.encoder: round_ for round_ in accepted}
+    between = {
+        name_of(round_)
+        for round_ in accepted
+        if round_.encoder_of is not None and last[round_.encoder] is not round_
+    }
+    return [rung for rung in rungs if rung.name not in between - {chosen}]
+
+
+def share(value: float | None) -> str:
+    """A share as people read it, or a dash."""
+    return "–" if value is None else f"{value:.2f}"
+
+
+def seconds(value: float) -> str:
+    """A length of time, with a decimal where it is short.
+
+    >>> seconds(0.31), seconds(41.2)
+    ('0.3', '41')
+    """
+    return f"{value:.1f}" if value < 10 else f"{value:.0f}"
 
 
 def count(number: int) -> str:

@@ -8,6 +8,9 @@
         lesson.parquet       the teacher's answer on each pool row, and the role of the row
         round.json           numbers, verdict, and the sha256 of the other files
       estimate.json          what is expected of the models, and labels that look wrong
+      ladder.json            simple models beside those of the run: accuracy and seconds
+      rungs/frozen/          a run of its own: the same split and seed with the encoder as it is
+      keep.json              which model answers, where it is not that of the last accepted round
 
 A folder may come from anyone. Reading one follows no link, opens only files with these names, and
 checks every number.
@@ -18,6 +21,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,25 +29,42 @@ from selftrain.data.rows import AuditLines
 from selftrain.disk import damaged, plain_file, plain_folder, refusals, sha256
 from selftrain.errors import RunError
 from selftrain.escape import brief
+from selftrain.runs.keep import FROZEN, OF_FROZEN, TEACHER, forget, frozen_folder, read_kept
 from selftrain.runs.lessons import read_lesson
 from selftrain.runs.manifest import MANIFEST, Manifest
 from selftrain.runs.record import LESSON, MODEL, RECORD, Record
 
 if TYPE_CHECKING:
+    from selftrain.model.backbone import Backbone
     from selftrain.model.classifier import Classifier
 
 LOCK, ROUNDS = ".lock", "rounds"
 
 
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """Which model answers for a run."""
+
+    folder: Path
+    """The run that has it: that of a rung, where one is kept."""
+    number: int
+    """Its round in there."""
+    rung: str | None
+    """The rung that a person keeps; None where the last accepted round answers."""
+
+
 def load(
-    folder: str | Path, number: int | None = None, *, backbone: str | None = None
+    folder: str | Path, number: int | None = None, *, backbone: Backbone | str | None = None
 ) -> Classifier:
-    """The model of the last accepted round, or of the given one, calibrated by its estimate.
+    """The model that answers for a run, or that of the given round, calibrated by its estimate.
 
     An embedded backbone needs no name; any other must be given, because a path or a name in a run
     folder is not trusted.
     """
     folder = Path(folder)
+    if number is None:
+        chosen = answering(folder)
+        folder, number = chosen.folder, chosen.number
     record = _chosen(folder, number)
     place = verified(folder, record, MODEL)
 
@@ -60,9 +81,26 @@ def load(
     return model
 
 
-def last_accepted(folder: str | Path) -> int:
-    """The number of the last accepted round, whose model answers for the run."""
-    return _chosen(Path(folder), None).number
+def answering(folder: str | Path) -> Answering:
+    """The model that answers for a run: that of the last accepted round, unless one is kept."""
+    folder = Path(folder)
+    return of_rung(folder, read_kept(folder))
+
+
+def of_rung(folder: Path, rung: str | None) -> Answering:
+    """The model of a rung, or of the last accepted round; an error where there is none."""
+    if rung is None:
+        return Answering(folder, _chosen(folder, None).number, None)
+    if rung not in OF_FROZEN:
+        number = 0 if rung == TEACHER else int(rung)
+        return Answering(folder, _chosen(folder, number, forget(folder)).number, rung)
+    place = frozen_folder(folder)
+    if not (place / MANIFEST).exists():
+        raise RunError(f"{folder} keeps `{rung}`, but {place} has no run", forget(folder))
+    if read_manifest(place).task != read_manifest(folder).task:
+        raise damaged(place, "is a run of another task")
+    number = _chosen(place, 0 if rung == FROZEN else None).number
+    return Answering(place, number, rung)
 
 
 def lessons(folder: str | Path) -> Iterator[tuple[int, AuditLines]]:
@@ -142,14 +180,16 @@ def verified(folder: Path, record: Record, names: Collection[str]) -> Path:
     return place
 
 
-def _chosen(folder: Path, number: int | None) -> Record:
+LEAVE_OUT = "leave the round out: that gives the last accepted one"
+
+
+def _chosen(folder: Path, number: int | None, hint: str = LEAVE_OUT) -> Record:
     """The record of the given round, or of the last accepted one."""
     rounds = records(folder)
     if not rounds:
         raise RunError(f"{folder} has no whole round yet", "give the command that started it again")
     if number is None:
         return [record for record in rounds if record.accepted][-1]
-    hint = "leave the round out: that gives the last accepted one"
     if not 0 <= number < len(rounds):
         raise RunError(f"{folder} has no round {number}; its last one is {len(rounds) - 1}", hint)
     if rounds[number].failed:

@@ -1,7 +1,8 @@
-"""The simple models every run is compared with: the majority class, a frozen encoder with LR."""
+"""The simple models that runs are compared with: a constant answer, regressions on fixed inputs."""
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -39,6 +40,47 @@ class Majority:
         p = torch.zeros(len(examples), len(self.labels))
         p[:, self.winner] = 1
         return p
+
+
+WORD = r"(?u)\w+|[^\w\s]"
+
+
+class TfidfLogistic:
+    """Logistic regression on tf-idf of words and pairs of words; two texts are joined by a blank.
+
+    Both are scikit-learn's, with C = 1. A sign that belongs to no word counts as one, so that every
+    text has a word.
+    """
+
+    def __init__(self, task: Task, labelled: Sequence[Labelled]) -> None:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
+
+        self.labels = task.labels
+        gold = [self.labels.index(item.label) for item in labelled]
+        words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=WORD)
+        self.regression: Any = make_pipeline(words, LogisticRegression(max_iter=1000))
+        with warnings.catch_warnings():  # of many classes, with a few labels each
+            warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+            self.regression.fit(joined([item.example for item in labelled]), gold)
+
+    def probabilities(self, examples: Sequence[Example]) -> Tensor:
+        """The regression's probabilities in the task's order, [N, C]."""
+        return in_order(self.regression, joined(examples), len(self.labels))
+
+
+def joined(examples: Sequence[Example]) -> list[str]:
+    """The texts of examples, the two of a pair with a blank between them."""
+    return [each.text if each.pair is None else f"{each.text} {each.pair}" for each in examples]
+
+
+def in_order(regression: Any, inputs: Any, classes: int) -> Tensor:
+    """The probabilities of scikit-learn's regression, 0 for a class that it never saw, [N, C]."""
+    seen = torch.from_numpy(regression.predict_proba(inputs))
+    p = seen.new_zeros(len(seen), classes)
+    p[:, torch.from_numpy(regression.classes_)] = seen
+    return p.float()
 
 
 class FrozenLogistic:
@@ -81,10 +123,7 @@ class FrozenLogistic:
 
     def probabilities(self, examples: Sequence[Example]) -> Tensor:
         """The regression's probabilities in the task's order, [N, C]."""
-        seen = torch.from_numpy(self.regression.predict_proba(self.embed(examples).numpy()))
-        p = seen.new_zeros(len(examples), len(self.labels))
-        p[:, torch.from_numpy(self.regression.classes_)] = seen
-        return p.float()
+        return in_order(self.regression, self.embed(examples).numpy(), len(self.labels))
 
 
 Reference = Callable[[Task, "Backbone", Sequence[Labelled], Sequence[Labelled]], Predictor]

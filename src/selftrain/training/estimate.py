@@ -53,6 +53,8 @@ class Estimate:
     hit_rows: float
     """How many equal rows would say as much as these do."""
     doubts: tuple[Doubt, ...]
+    prior: tuple[Share, ...] = ()
+    """The shares of the classes in the pool, by the folds, in the order of the task."""
 
     def of(self, number: int) -> RoundEstimate:
         """The estimate of the round of this number."""
@@ -81,7 +83,8 @@ def estimate(job: Job, rounds: Sequence[Round], machine: Machine) -> Estimate | 
             expected = expected_accuracy(logits.argmax(1), folds)
             temperature = temperature_for(logits, expected.accuracy)
             shares = class_shares((logits / temperature).softmax(1))
-            belief, prior = (tuple(each.tolist()) for each in shares)
-            found.append(RoundEstimate(round_.number, expected, temperature, belief, prior))
+            believed, answered = (tuple(each.tolist()) for each in shares)
+            found.append(RoundEstimate(round_.number, expected, temperature, believed, answered))
     wrong = doubts(job.split.labelled, job.task.labels, folds)
-    return Estimate(tuple(found), *folds.hits(), tuple(wrong))
+    prior = tuple(folds.prior.tolist())
+    return Estimate(tuple(found), *folds.hits(), tuple(wrong), prior)

@@ -70,6 +70,17 @@ def half_width(share: float, rows: float) -> float:
     return z * spread / (1 + z**2 / rows)
 
 
+def wilson(share: float, rows: float) -> tuple[float, float]:
+    """Wilson's interval for the chance of a hit, after this share of hits in rows.
+
+    >>> [round(end, 2) for end in wilson(0.75, 32)]
+    [0.61, 0.85]
+    """
+    extra = NINE_OF_TEN**2 / rows
+    middle, half = (share + extra / 2) / (1 + extra), half_width(share, rows)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
 LOGS = torch.linspace(-2, 2, 401, dtype=torch.float64)
 """Logarithms of the temperatures that are tried."""
 

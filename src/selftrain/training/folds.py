@@ -7,7 +7,7 @@ encoder has seen every label. Their beliefs are calibrated on the gold rows that
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,10 +55,7 @@ class Folds:
         The labels are as many of each class, the pool is not: a row counts by the pool's prior.
         The number is that of equal rows which would say as much.
         """
-        weights = (self.prior / self.labels.bincount(minlength=len(self.prior)))[self.labels]
-        weights = weights / weights.sum()
-        right = (self.gold.argmax(1) == self.labels).double()
-        return float((weights * right).sum()), float(1 / weights.square().sum())
+        return hits(self.gold.argmax(1), self.labels, self.prior)
 
     @property
     def know_something(self) -> bool:
@@ -94,15 +91,16 @@ def folds_of(
     two different texts: nothing can be left out.
     """
     labels, of_all = gold.labels, gold if names is None else gold + names
+    cuts = cuts_of(labels, classes, seed=seed, keys=gold.keys)
+    if not cuts:
+        return None
     out_of_fold = torch.zeros(len(labels), classes)
     of_pool: list[Tensor] = []
-    for seen, unseen in cuts(gold, classes, seed=seed):
+    for seen, unseen in cuts:
         learnt = gold[seen] if names is None else gold[seen] + names
         model = logistic(learnt.vectors, learnt.labels, classes, strength=STRENGTH)
         out_of_fold[unseen] = model(gold.vectors[unseen])
         of_pool.append(model(pool))
-    if not of_pool:
-        return None
     temperature = fitted_temperature(out_of_fold, labels)
     belief = torch.stack([(logits / temperature).softmax(1) for logits in of_pool]).mean(0)
     # What the folds learnt of the classes' shares is the labels', not the pool's: take it out.
@@ -111,24 +109,40 @@ def folds_of(
     return Folds(belief, pool_prior(belief), unseen_gold, labels)
 
 
-def cuts(gold: Rows, classes: int, *, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Of each fold the rows that it learns from, and those that it is asked about.
+def cuts_of(
+    labels: Tensor, classes: int, *, seed: int, keys: Sequence[str] = ()
+) -> list[tuple[Tensor, Tensor]]:
+    """For each fold the places of the gold rows [K] that it sees, and of those it does not.
 
-    Every fold learns from each class and is asked about each. Rows of the same text go together.
+    Every fold learns from each class and is asked about each; rows of the same key go together.
+    There are no folds where a class has fewer than two different texts: nothing can be left out.
     """
     from sklearn.model_selection import StratifiedKFold
 
-    keys = gold.keys or tuple(map(str, range(len(gold.labels))))
+    keys = keys or [*map(str, range(len(labels)))]
     first_of = {key: row for row, key in reversed([*enumerate(keys)])}
     firsts = torch.tensor(sorted(first_of.values()))  # a row for each text
-    count = min(FOLDS, int(gold.labels[firsts].bincount(minlength=classes).min()))
+    count = min(FOLDS, int(labels[firsts].bincount(minlength=classes).min()))
     if count < 2:
-        return
+        return []
     by_text = torch.tensor([first_of[key] for key in keys])
     folds = StratifiedKFold(count, shuffle=True, random_state=seed % 2**32)
-    for _, asked in folds.split(firsts[:, None].numpy(), gold.labels[firsts].numpy()):
-        unseen = torch.isin(by_text, firsts[asked])
-        yield (~unseen).nonzero()[:, 0], unseen.nonzero()[:, 0]
+    unseen_rows = [
+        torch.isin(by_text, firsts[asked])
+        for _, asked in folds.split(firsts[:, None].numpy(), labels[firsts].numpy())
+    ]
+    return [((~unseen).nonzero()[:, 0], unseen.nonzero()[:, 0]) for unseen in unseen_rows]
+
+
+def hits(answers: Tensor, labels: Tensor, prior: Tensor) -> tuple[float, float]:
+    """The share of right answers [K], each counted by a prior of the classes [C]; of how many rows.
+
+    The number is that of equal rows which would say as much.
+    """
+    weights = (prior / labels.bincount(minlength=len(prior)))[labels]
+    weights = weights / weights.sum()
+    right = (answers == labels).double()
+    return float((weights * right).sum()), float(1 / weights.square().sum())
 
 
 def normalised(weights: Tensor) -> Tensor:

@@ -13,9 +13,10 @@ from torch import Tensor
 from selftrain.data.pool import Pool, text_key
 from selftrain.data.rows import Example, Labelled
 from selftrain.method.spec import Tune
+from selftrain.model.classifier import Classifier
 from selftrain.model.pel import Probe
 from selftrain.seeds import child
-from selftrain.training.annotate import Annotate
+from selftrain.training.annotate import CHUNK, Annotate
 from selftrain.training.class_names import class_name_rows
 from selftrain.training.draw import pool_of_round
 from selftrain.training.folds import Folds, Rows, folds_of
@@ -120,11 +121,22 @@ class Readings:
         names = class_name_rows(encoder, gold) if job.method.teacher.class_names else ()
         return folds_of(
             read(gold),
-            encoder.read(self.rows).features,
+            self._pretrained_vectors(encoder),
             len(job.task.labels),
             seed=child(job.seed, "folds"),
             names=read(names) if names else None,
         )
+
+    def _pretrained_vectors(self, encoder: Classifier) -> Tensor:
+        """The vectors of the slice under the pretrained encoder, [N, D].
+
+        Where round 0 has that encoder too, the slice is read already; with the same rows read
+        together the bits are the same.
+        """
+        frozen = isinstance(self._first.model.tuning, Probe) and self.job.method.probe is not None
+        if frozen and self.rows == self.pool and len(self.pool) <= CHUNK:
+            return self.vectors(self._first).pool
+        return encoder.read(self.rows).features
 
     @cached_property
     def guard(self) -> Guard:

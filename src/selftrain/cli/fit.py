@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import asdict
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +20,7 @@ from selftrain.cli.talk import Watch, resumable, say, show_evaluation, show_json
 if TYPE_CHECKING:
     from selftrain.cli.config import Config
     from selftrain.data.rows import Labelled
+    from selftrain.training.budget import Pace
     from selftrain.training.job import Job
     from selftrain.training.loop import Round
     from selftrain.training.machine import Machine
@@ -33,6 +37,7 @@ def fit(
     method: options.TrainingOptions,
     prompt: options.PromptOptions,
     hardware: options.MachineOptions,
+    limits: options.TimeOptions,
     as_json: options.Json = False,
 ) -> None:
     """Learn a classifier from labelled and unlabelled texts.
@@ -44,11 +49,25 @@ def fit(
     """
     from selftrain.runs.read import check_place
 
+    started = time.monotonic()
     settings = settings_of(method.config, files, columns, method, prompt, hardware)
     check_place(out)
     with Watch() as watch:
         job, test, machine = prepare(files, settings, watch)
-        result = learn(out, job, test, machine, watch)
+        pace = None
+        if limits.dry_run or limits.minutes is not None:
+            from selftrain.cli.plan import fitting, show_plan
+            from selftrain.training.budget import Budget, Pace
+
+            loading = time.monotonic() - started
+            budget = Budget(60 * (limits.minutes or inf), started)
+            with watch.busy("measuring this machine"):
+                job, plan = fitting(out, job, test, machine, budget, chosen=bool(settings.method))
+            if limits.dry_run:
+                show_plan(plan, loading, budget.seconds, as_json=as_json)
+                return
+            pace = Pace(plan, budget)
+        result = learn(out, job, test, machine, watch, pace)
     if as_json:
         show_json(result)
     elif "test" in result:
@@ -79,26 +98,41 @@ def prepare(
 
 
 def learn(
-    out: Path, job: Job, test: Sequence[Labelled], machine: Machine, watch: Watch
+    out: Path,
+    job: Job,
+    test: Sequence[Labelled],
+    machine: Machine,
+    watch: Watch,
+    pace: Pace | None = None,
 ) -> dict[str, Any]:
-    """Train round by round, with a line for each; estimate; score the final model on test rows."""
+    """Train round by round, with a line for each; estimate; score the final model on test rows.
+
+    A pace may stop it after any round.
+    """
     from selftrain.runs.estimates import estimated
     from selftrain.runs.lines import estimate_lines, line_of
     from selftrain.runs.train import train
     from selftrain.training.evaluate import evaluate, evaluation
     from selftrain.training.loop import last_accepted
 
-    rounds, facts = [], []
-    with resumable(watch):
-        for round_ in train(out, job, machine):
+    rounds, facts, stopped = [], [], ""
+    with resumable(watch), closing(train(out, job, machine)) as training:
+        for round_ in training:
             scores = evaluate(round_.model, job.split.dev, machine) if job.split.dev else {}
             say(line_of(round_, job.method.total_rounds, dev=scores.get("accuracy")))
             facts.append({**plain(round_), **({"dev": scores} if scores else {})})
             rounds.append(round_)
+            stopped = pace.why_stop(round_.number + 1) if pace and not round_.last else ""
+            if stopped:
+                say(f"{stopped}; the same command without --minutes goes on")
+                training.close()  # or the run would stay locked
+                break
         final = last_accepted(rounds)
         say(f"model: {out}, round {final.number}")
         estimate = estimated(out, job, rounds, machine)
     result: dict[str, Any] = {"run": str(out), "final_round": final.number, "rounds": facts}
+    if stopped:
+        result["stopped"] = stopped
     for line in estimate_lines(estimate, final.number, job.split.labelled):
         say(line)
     if estimate is not None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from selftrain.experiments.estimate import TOKENS, Counts, rows_read, training
 
 from by_hand import METHOD
 from selftrain.experiments import estimate
-from selftrain.experiments.estimate import TOKENS, Counts, rows_read, training
 from selftrain.method.recipes import LAPTOP, recipe
 from selftrain.model.pel import Adapter
 from small_bench import FT, ST

@@ -7,7 +7,7 @@ process moves: a run after it has the same bits as a run without it.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
 from random import Random
@@ -16,7 +16,7 @@ from statistics import fmean
 from torch import Tensor, nn
 
 from selftrain.data.rows import Example, Labelled, Lesson
-from selftrain.method.spec import Tune
+from selftrain.method.spec import Method, Tune
 from selftrain.model.classifier import Classifier
 from selftrain.model.pel import AnyTuning, Probe, placeholders
 from selftrain.training.class_names import class_name_rows
@@ -30,9 +30,10 @@ from selftrain.training.steps import Table, steps_of
 
 READ_TOKENS = 4096
 """Of the texts that are read: eight batches on a CPU."""
-STEPS = 5  # the first warms up and does not count
+STEPS = 3  # of a tuning on texts of a kind; the first warms up and does not count
 MOST_SECONDS = 3.0
-"""After this no further step starts; two always run."""
+"""After this no further step of a tuning starts; two always run."""
+LESSON_ROWS = 256  # of the pool
 NAMED_ROWS = 256
 """Among more labelled rows those made of class names hardly count, and asking for them is slow."""
 
@@ -43,8 +44,9 @@ class Speed:
 
     reading: float
     """Seconds for a token that is read."""
-    training: Mapping[AnyTuning, float]
-    """By tuning: seconds for a token that is trained, for each row read that ``cost`` counts."""
+    training: Mapping[tuple[AnyTuning, Texts], float]
+    """Seconds for a token that is trained, for each row read that ``cost`` counts. Part of a step
+    takes as long for short texts as for long ones, so the texts count too."""
     tokens: Mapping[Texts, float]
     """The mean number in a row."""
     lesson_rows: int
@@ -56,19 +58,19 @@ class Speed:
 
     def _seconds(self, work: Work) -> float:
         tokens = self.tokens.get(work.texts, 0.0) + work.placeholders
-        token = self.reading if work.tuning is None else self.training[work.tuning]
-        return work.rows * tokens * token
+        if work.tuning is None:
+            return work.rows * tokens * self.reading
+        return work.rows * tokens * self.training[work.tuning, work.texts]
 
 
 def calibrate(job: Job, machine: Machine, test: Sequence[Labelled] = ()) -> Speed:
     """Measure the speed of this machine with the texts and the tunings of a job."""
     method = job.method
-    students = method.student if method.rounds else ()
-    tunes = {tune.tuning: tune for tune in (*students, method.teacher)}
     model = new_model(job, method.teacher, seed=0).to(machine.accelerator().device)
     drawn = pool_of_round(job, 1)
     pool = drawn if isinstance(drawn, list) else list(islice(drawn, FIRST_TEXTS))
     lesson = lesson_of(model, job)
+    lessons: dict[Texts, Lesson] = {"gold": lesson, "pool": made_up_lesson(job, pool)}
     texts: dict[Texts, Iterable[Example]] = {
         "gold": (row.example for row in lesson.gold),
         "pool": pool,
@@ -81,9 +83,8 @@ def calibrate(job: Job, machine: Machine, test: Sequence[Labelled] = ()) -> Spee
     return Speed(
         reading=seconds,
         training={
-            tuning: seconds_a_trained_token(job, tune, lesson, machine)
-            for tuning, tune in tunes.items()
-            if not isinstance(tuning, Probe)
+            (tune.tuning, kind): seconds_a_trained_token(job, tune, lessons[kind], machine)
+            for kind, tune in stepped(method)
         },
         tokens={
             name: fmean(each) - placeholders(method.teacher.tuning)
@@ -92,6 +93,29 @@ def calibrate(job: Job, machine: Machine, test: Sequence[Labelled] = ()) -> Spee
         },
         lesson_rows=len(lesson.gold),
     )
+
+
+def stepped(method: Method) -> Iterator[tuple[Texts, Tune]]:
+    """What a method trains by steps, and on which texts; each tuning and kind of texts once."""
+    found: dict[tuple[AnyTuning, Texts], Tune] = {(method.teacher.tuning, "gold"): method.teacher}
+    for tune in method.student if method.rounds else ():
+        found.setdefault((tune.tuning, "pool"), tune)
+    if method.tapt is not None:
+        adapted = replace(method.teacher, batch_size=method.tapt.batch_size)
+        found.setdefault((method.teacher.tuning, "pool"), adapted)
+    for (tuning, kind), tune in found.items():
+        if not isinstance(tuning, Probe):
+            yield kind, tune
+
+
+def made_up_lesson(job: Job, pool: Sequence[Example]) -> Lesson:
+    """A lesson of a student with labels by turns: its batches have the sizes of a real one."""
+    labels = job.task.labels
+    rows = [
+        Labelled(example, labels[place // 2 % len(labels)])
+        for place, example in enumerate(pool[:LESSON_ROWS])
+    ]
+    return Lesson(job.split.labelled, tuple(rows[::2]), tuple(rows[1::2]))
 
 
 def lesson_of(model: Classifier, job: Job) -> Lesson:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -78,11 +78,8 @@ class Plan:
             "method": self.method.name,
             "rounds": self.method.total_rounds,
             "rows": dict(self.rows),
-            "stages": [
-                {"name": stage.name, "round": stage.round, "seconds": round(stage.seconds, 2)}
-                for stage in self.stages
-            ],
-            "seconds": round(self.seconds, 2),
+            "stages": [asdict(stage) for stage in self.stages],
+            "seconds": self.seconds,
             "memory_bytes": self.memory,
             "disk_bytes": self.disk,
         }
@@ -115,7 +112,7 @@ def plan_of(
         counts,
         speed,
         finished,
-        peak_memory(rows["drawn"] * job.backbone.width * FLOAT),
+        peak_memory(later_bytes(job, rows["drawn"], models[0])),
         sum(models.values()) + lessons + stored_states(job, counts, speed, machine),
     )
 
@@ -143,14 +140,23 @@ def stored_states(job: Job, counts: Counts, speed: Speed, machine: Machine) -> i
     return min(int(size), machine.cache_mb * 1_000_000)
 
 
-def peak_memory(vectors: int) -> int | None:
-    """The peak of this process so far, and the vectors that a run keeps.
+def later_bytes(job: Job, drawn_rows: int, teacher: int) -> int:
+    """The memory of a run that a calibration before it has not taken.
 
-    A calibration before has trained a model beside another one, as a run does.
+    Both train a model beside another one. A run keeps vectors; with students also the teacher's
+    gradients, and a copy of the student.
     """
+    vectors = drawn_rows * job.backbone.width * FLOAT
+    return vectors + (2 * teacher if job.method.rounds else 0)
+
+
+def peak_memory(later: int) -> int | None:
+    """The peak of this process so far, and what comes later."""
     try:
         import resource
     except ImportError:  # Windows
         return None
+    import sklearn.linear_model  # noqa: F401  (a run loads it: its memory counts)
+
     unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit + vectors
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit + later

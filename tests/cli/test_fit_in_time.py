@@ -90,6 +90,7 @@ def test_too_little_time_for_the_default_trains_the_frozen_encoder(
     assert "the teacher of `supcon` needs about" in said.err
     assert "method `frozen` takes its place" in said.err
     assert "stopped after the teacher: round 1 needs about" in said.err
+    assert "the same command without --minutes and with --method frozen goes on" in said.err
     assert read_manifest("run").method["name"] == "frozen"
     assert len(records(Path("run"))) == 1
 

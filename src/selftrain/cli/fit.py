@@ -57,16 +57,20 @@ def fit(
         pace = None
         if limits.dry_run or limits.minutes is not None:
             from selftrain.cli.plan import fitting, show_plan
+            from selftrain.method.recipes import QUICK, recipe
             from selftrain.training.budget import Budget, Pace
 
             loading = time.monotonic() - started
             budget = Budget(60 * (limits.minutes or inf), started)
+            replaceable = limits.minutes is not None and not settings.method
+            quick = recipe(QUICK, settings.preset) if replaceable else None
             with watch.busy("measuring this machine"):
-                job, plan = fitting(out, job, test, machine, budget, chosen=bool(settings.method))
+                job, plan = fitting(out, job, test, machine, budget, quick=quick)
             if limits.dry_run:
                 show_plan(plan, loading, budget.seconds, as_json=as_json)
                 return
-            pace = Pace(plan, budget)
+            by_name = f" and with --method {QUICK}" if job.method == quick else ""
+            pace = Pace(plan, budget, f"the same command without --minutes{by_name} goes on")
         result = learn(out, job, test, machine, watch, pace)
     if as_json:
         show_json(result)
@@ -122,9 +126,8 @@ def learn(
             say(line_of(round_, job.method.total_rounds, dev=scores.get("accuracy")))
             facts.append({**plain(round_), **({"dev": scores} if scores else {})})
             rounds.append(round_)
-            stopped = pace.why_stop(round_.number + 1) if pace and not round_.last else ""
-            if stopped:
-                say(f"{stopped}; the same command without --minutes goes on")
+            if pace and not round_.last and (stopped := pace.why_stop(round_.number + 1)):
+                say(f"{stopped}; {pace.hint}")
                 training.close()  # or the run would stay locked
                 break
         final = last_accepted(rounds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
-from math import ceil, isfinite
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,13 +14,11 @@ from selftrain.errors import ConfigError
 
 if TYPE_CHECKING:
     from selftrain.data.rows import Labelled
+    from selftrain.method.spec import Method
     from selftrain.training.budget import Budget
     from selftrain.training.job import Job
     from selftrain.training.machine import Machine
     from selftrain.training.plan import Plan, TimedStage
-
-QUICK = "frozen"
-"""The method that takes seconds: the encoder reads, and heads alone are trained."""
 
 
 def fitting(
@@ -30,14 +28,13 @@ def fitting(
     machine: Machine,
     budget: Budget,
     *,
-    chosen: bool,
+    quick: Method | None,
 ) -> tuple[Job, Plan]:
     """The job that fits into the time, and its plan; nothing is written.
 
-    A method that the user has ``chosen`` stays, and it is an error if its teacher does not fit. In
-    place of the default there is a quick method. A run in the folder keeps its method.
+    Where the teacher does not fit, the ``quick`` method takes its place; without one, because the
+    user chose the method, it is an error. A run in the folder keeps its method.
     """
-    from selftrain.method.recipes import recipe
     from selftrain.method.spec import to_plain
     from selftrain.runs.manifest import Manifest
     from selftrain.runs.read import existing, records
@@ -46,9 +43,8 @@ def fitting(
     from selftrain.training.plan import plan_of
 
     earlier = existing(out)
-    quick = replace(job, method=recipe(QUICK))
-    if isfinite(budget.seconds) and earlier and not chosen:
-        job = quick if earlier.method == to_plain(quick.method) else job
+    if quick and earlier and earlier.method == to_plain(quick):
+        job = replace(job, method=quick)
     check_resumes(out, Manifest.of(job, machine))
     finished = len(records(out)) - 1 if earlier else -1
     speed = calibrate(job, machine, test)
@@ -60,18 +56,16 @@ def fitting(
         f"the teacher of `{job.method.name}` needs about {needed:.0f} s with its estimate, "
         f"and {max(budget.left, 0):.0f} s are left"
     )
-    if chosen:
+    if quick is None:
         minutes = ceil((needed + budget.seconds - budget.left) / 6) / 10
         raise ConfigError(problem, f"--minutes {minutes:g}, or leave out --method")
-    if job.method != quick.method:
-        say(
-            f"{problem}: method `{QUICK}` takes its place; for `{job.method.name}` give the same "
-            f"command without --minutes and another folder, to resume this one --method {QUICK}"
-        )
-    plan = plan_of(quick, speed, machine, test=test)
+    say(f"{problem}: method `{quick.name}` takes its place")
+    say(f"for `{job.method.name}` leave out --minutes, and choose another folder: -o NEW")
+    job = replace(job, method=quick)
+    plan = plan_of(job, speed, machine, test=test)
     if not budget.holds_teacher(plan):
-        say(f"warning: `{QUICK}` too needs more time than is left: about {plan.seconds:.0f} s")
-    return quick, plan
+        say(f"warning: `{quick.name}` too needs more time than is left: {plan.seconds:.0f} s")
+    return job, plan
 
 
 # ── the plan, on stdout ──

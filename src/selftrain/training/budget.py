@@ -34,9 +34,11 @@ class Pace:
     """Says before each round whether it still fits; where rounds take longer than planned, so will
     the next."""
 
-    def __init__(self, plan: Plan, budget: Budget) -> None:
+    def __init__(self, plan: Plan, budget: Budget, hint: str = "") -> None:
         self.plan = plan
         self.budget = budget
+        self.hint = hint
+        """How a run that was stopped goes on."""
         self._begun = budget.clock()
 
     def why_stop(self, number: int) -> str:

@@ -135,7 +135,9 @@ def test_tfidf_is_scored_on_texts_that_its_fold_did_not_see_weighed_by_the_pool(
 
     The pool is 0.9 : 0.1, each class has four labels: 0.9 + 0.1 x 3 / 4 = 0.975.
     """
-    texts = {"a": ["red", "red.", "red!", "red?"], "b": ["sea", "sea.", "sea!", "red;"]}
+    times = range(1, 5)
+    reds, seas = ([" ".join([word] * n) for n in times] for word in ("red", "sea"))
+    texts = {"a": reds, "b": [*seas[:3], "red red red red red"]}
     rung = tfidf(word_job(job, texts), estimated(range(1), (0.9, 0.1)), NO_TEST)
     assert rung.accuracy == pytest.approx(0.975)
     rows = 1 / (4 * 0.225**2 + 4 * 0.025**2)

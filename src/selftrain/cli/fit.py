@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,10 +22,21 @@ if TYPE_CHECKING:
     from selftrain.data.rows import Labelled
     from selftrain.model.classifier import Classifier
     from selftrain.runs.read import Answering
+    from selftrain.training.budget import Pace
     from selftrain.training.job import Job
     from selftrain.training.ladder import Models, Rung
     from selftrain.training.loop import Round
     from selftrain.training.machine import Machine
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a person asks of a run beside its method."""
+
+    rung: str | None
+    """The one to keep; None leaves that as it is."""
+    pace: Pace | None
+    """What stops it in time; None lets it train to its end."""
 
 
 @with_options
@@ -44,6 +58,7 @@ def fit(
             "round, or last (the last accepted round). It stays until you choose again.",
         ),
     ] = None,
+    limits: options.TimeOptions,
     as_json: options.Json = False,
 ) -> None:
     """Learn a classifier from labelled and unlabelled texts.
@@ -56,12 +71,30 @@ def fit(
     from selftrain.runs.keep import rung_named
     from selftrain.runs.read import check_place
 
+    started = time.monotonic()
     rung = None if keep is None else rung_named(keep)
     settings = settings_of(method.config, files, columns, method, prompt, hardware)
     check_place(out)
     with Watch() as watch:
         job, test, machine = prepare(files, settings, watch)
-        result = learn(out, job, test, machine, watch, rung)
+        pace = None
+        if limits.dry_run or limits.minutes is not None:
+            from selftrain.cli.plan import fitting, show_plan
+            from selftrain.method.recipes import QUICK, recipe
+            from selftrain.training.budget import Budget, Pace
+
+            loading = time.monotonic() - started
+            budget = Budget(60 * (limits.minutes or inf), started)
+            replaceable = limits.minutes is not None and not settings.method
+            quick = recipe(QUICK, settings.preset) if replaceable else None
+            with watch.busy("measuring this machine"):
+                job, plan = fitting(out, job, test, machine, budget, quick=quick)
+            if limits.dry_run:
+                show_plan(plan, loading, budget.seconds, as_json=as_json)
+                return
+            by_name = f" and with --method {QUICK}" if job.method == quick else ""
+            pace = Pace(plan, budget, f"the same command without --minutes{by_name} goes on")
+        result = learn(out, job, test, machine, watch, Asked(rung, pace))
     if as_json:
         show_json(result)
     elif "test" in result:
@@ -97,11 +130,11 @@ def learn(
     test: Sequence[Labelled],
     machine: Machine,
     watch: Watch,
-    rung: str | None,
+    asked: Asked,
 ) -> dict[str, Any]:
     """Train round by round, with a line for each; estimate; compare; score the model that answers.
 
-    ``rung`` is the one to keep; None leaves that as it is.
+    A pace may stop it after any round.
     """
     from selftrain.runs.estimates import estimated, round_estimate
     from selftrain.runs.keep import LAST, read_kept
@@ -113,24 +146,30 @@ def learn(
     from selftrain.training.ladder import Models
     from selftrain.training.loop import last_accepted
 
-    asked = rung or read_kept(out) or LAST
-    check_can_keep(asked, job)
-    rounds, facts = [], []
-    with resumable(watch):
-        for round_ in train(out, job, machine):
+    answers_now, pace = asked.rung or read_kept(out) or LAST, asked.pace
+    check_can_keep(answers_now, job)
+    rounds, facts, stopped = [], [], ""
+    with resumable(watch), closing(train(out, job, machine)) as training:
+        for round_ in training:
             scores = evaluate(round_.model, job.split.dev, machine) if job.split.dev else {}
             say(line_of(round_, job.method.total_rounds, dev=scores.get("accuracy")))
             facts.append({**plain(round_), **({"dev": scores} if scores else {})})
             rounds.append(round_)
+            if pace and not round_.last and (stopped := pace.why_stop(round_.number + 1)):
+                say(f"{stopped}; {pace.hint}")
+                training.close()  # or the run would stay locked
+                break
         final = last_accepted(rounds)
-        if asked == LAST:
+        if answers_now == LAST:
             say(f"model: {out}, round {final.number}")
         models = Models(rounds, estimated(out, job, rounds, machine))
-        if asked == LAST:
+        if answers_now == LAST:
             say_each(estimate_lines(models.estimate, final.number, job.split.labelled))
         rungs = laddered(out, job, models, test, machine)
-    chosen = answering(out) if rung is None else keep(out, rung)
+    chosen = answering(out) if asked.rung is None else keep(out, asked.rung)
     result: dict[str, Any] = {"run": str(out), "final_round": final.number, "rounds": facts}
+    if stopped:
+        result["stopped"] = stopped
     result |= conclude(out, chosen, models, rungs, job)
     if test:
         result["test"] = evaluation(answering_model(out, chosen, models, job), test, machine)

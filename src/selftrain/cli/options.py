@@ -213,6 +213,33 @@ class TrainingOptions(MethodOptions):
 
 
 @dataclass(frozen=True, slots=True)
+class TimeOptions:
+    """How long a run may take, or what it would take."""
+
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N",
+            help="Train what fits into N minutes: stop after a whole round; the same command "
+            "without it goes on.",
+            rich_help_panel=METHOD,
+        ),
+    ] = None
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Show the stages with their seconds, memory and disk; train and write nothing.",
+        ),
+    ] = False
+
+    def __post_init__(self) -> None:
+        hint = "--minutes 5, or leave it out: the run then takes the time it needs"
+        valid = self.minutes is None or self.minutes > 0
+        require(valid, "--minutes", self.minutes, "a number above 0", hint)
+
+
+@dataclass(frozen=True, slots=True)
 class PromptOptions:
     """What a prompt method needs: a template, and a word for each class."""
 

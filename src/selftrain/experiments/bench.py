@@ -34,8 +34,8 @@ from selftrain.errors import (
     TrainingError,
 )
 from selftrain.experiments import results, tasksets
+from selftrain.experiments.cell_times import CellTimes
 from selftrain.experiments.commit import commit
-from selftrain.experiments.estimate import Estimate
 from selftrain.experiments.grid import Grid, Group
 from selftrain.experiments.results import Result
 from selftrain.experiments.shared import Shared
@@ -196,7 +196,7 @@ class Bench:
 
     def seconds(self) -> float:
         """About how long the missing cells take on this machine."""
-        estimate = Estimate(self.read, self.load)
+        cell_times = CellTimes(self.read, self.load)
         computed = {cell.key.twin for cell in self.written() if cell.run}
         total = 0.0
         for group, name in self.missing():
@@ -205,7 +205,7 @@ class Bench:
                 continue
             if name in self.grid.methods:
                 computed.add(key)
-            total += estimate.seconds(group, self.method(group, name))
+            total += cell_times.seconds(group, self.method(group, name))
         return total
 
     def read(self, task: str) -> tuple[tasksets.Taskset, int]:

@@ -117,6 +117,8 @@ RECIPES = BASES | {
 """Every recipe by name; UPET's with their ablations and weighings."""
 DEFAULT = "supcon"
 """What ``fit``, the estimator and the demo use."""
+QUICK = "frozen"
+"""What takes seconds: ``fit --minutes`` uses it where the teacher of the default does not fit."""
 THE_PAPERS = "upet-head-adapter"
 """Where the paper's own method is meant: a sweep over its grid."""
 

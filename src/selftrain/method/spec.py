@@ -276,6 +276,11 @@ class Method:
         """All rounds after round 0: those with a student of their own, and the probe rounds."""
         return total_rounds(self.rounds, self.probe.rounds if self.probe else 0)
 
+    @property
+    def is_frozen(self) -> bool:
+        """Whether the encoder stays as it was pretrained: no teacher and no student trains it."""
+        return isinstance(self.teacher.tuning, Probe) and not self.rounds
+
     def is_probe(self, number: int) -> bool:
         """Whether the round of this number, from 1, trains the head alone."""
         return self.probe is not None and number % (self.probe.rounds + 1) != 0

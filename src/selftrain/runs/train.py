@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,12 +26,13 @@ def train(
     teacher: Callable[[], Round] | None = None,
     annotate: Annotate = annotate,
     part: bool = False,
-) -> Iterator[Round]:
+) -> Generator[Round, None, None]:
     """Self-training with every round on disk before it is yielded; a stopped run resumes.
 
     Rounds already in the folder are yielded first. An error removes a run that starts here, unless
     it has a round by then. ``teacher`` gives a finished round 0 of the same definition. With
-    ``part`` the folder may have a run of more rounds: its first rounds are yielded.
+    ``part`` the folder may have a run of more rounds: its first rounds are yielded. Close it to
+    stop earlier.
     """
     manifest = Manifest.of(job, machine)
     machine = machine if machine.cache else replace(machine, cache=folder)  # that disk has space

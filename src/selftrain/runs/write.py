@@ -62,10 +62,8 @@ class Run:
                 _write_manifest(folder, manifest)
                 sync(folder.parent)
             else:
-                next_round = folder / ROUNDS / str(manifest.total_rounds + 1)
-                fewer = os.path.lexists(next_round)  # it has more rounds than are asked for
-                _check_same(folder, earlier, manifest, any_rounds=part or not fewer)
-                if not fewer and earlier.method != manifest.method:
+                check_resumes(folder, manifest, part=part)
+                if not _has_more_rounds(folder, manifest) and earlier.method != manifest.method:
                     _write_manifest(folder, replace(earlier, method=manifest.method))
             _clear_rounds(folder)
             warnings = _machine_warnings(earlier or manifest, manifest)
@@ -110,6 +108,19 @@ class Run:
             write_lesson(place / LESSON, round_.lesson)
             files = {path.name: sha256(path) for path in sorted(place.iterdir())}
             _write_json(place / RECORD, replace(record, files=files))
+
+
+def check_resumes(folder: Path, manifest: Manifest, *, part: bool = False) -> None:
+    """Raise where a folder has a run that does not resume as this one; nothing is written."""
+    earlier = existing(folder)
+    if earlier is not None:
+        any_rounds = part or not _has_more_rounds(folder, manifest)
+        _check_same(folder, earlier, manifest, any_rounds=any_rounds)
+
+
+def _has_more_rounds(folder: Path, manifest: Manifest) -> bool:
+    """Whether a folder has more rounds than are asked for."""
+    return os.path.lexists(folder / ROUNDS / str(manifest.total_rounds + 1))
 
 
 def locked(folder: Path) -> AbstractContextManager[object]:

@@ -20,7 +20,6 @@ from torch import Tensor
 from selftrain.data.pool import text_key
 from selftrain.data.rows import Example, Labelled
 from selftrain.model.classifier import Classifier
-from selftrain.model.pel import Probe
 from selftrain.seeds import child
 from selftrain.training.baselines import Majority, TfidfLogistic
 from selftrain.training.estimate import Estimate
@@ -72,8 +71,7 @@ def has_frozen_rungs(job: Job) -> bool:
     A method that reads by a prompt is compared with one too: the folds read the same vectors, so a
     backbone on which they say nothing shows it, by no estimate or by a low one.
     """
-    is_frozen = isinstance(job.method.teacher.tuning, Probe) and not job.method.rounds
-    return not is_frozen and any(True for _ in job.split.unlabelled)
+    return not job.method.is_frozen and any(True for _ in job.split.unlabelled)
 
 
 def names_of(job: Job, rounds: Sequence[Round]) -> list[str]:

@@ -1,0 +1,111 @@
+"""What a run will take, shown before it starts; and the run that fits into some minutes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from math import ceil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from selftrain.cli.talk import say, show, show_json
+from selftrain.errors import ConfigError
+
+if TYPE_CHECKING:
+    from selftrain.data.rows import Labelled
+    from selftrain.method.spec import Method
+    from selftrain.training.budget import Budget
+    from selftrain.training.job import Job
+    from selftrain.training.machine import Machine
+    from selftrain.training.plan import Plan, TimedStage
+
+
+def fitting(
+    out: Path,
+    job: Job,
+    test: Sequence[Labelled],
+    machine: Machine,
+    budget: Budget,
+    *,
+    quick: Method | None,
+) -> tuple[Job, Plan]:
+    """The job that fits into the time, and its plan; nothing is written.
+
+    Where the teacher does not fit, the ``quick`` method takes its place; without one, because the
+    user chose the method, it is an error. A run in the folder keeps its method.
+    """
+    from selftrain.method.spec import to_plain
+    from selftrain.runs.manifest import Manifest
+    from selftrain.runs.read import existing, records
+    from selftrain.runs.write import check_resumes
+    from selftrain.training.calibration import calibrate
+    from selftrain.training.plan import plan_of
+
+    earlier = existing(out)
+    if quick and earlier and earlier.method == to_plain(quick):
+        job = replace(job, method=quick)
+    check_resumes(out, Manifest.of(job, machine))
+    finished = len(records(out)) - 1 if earlier else -1
+    speed = calibrate(job, machine, test)
+    plan = plan_of(job, speed, machine, test=test, finished=finished)
+    if finished >= 0 or budget.holds_teacher(plan):
+        return job, plan
+    needed = plan.round_seconds(0) + plan.closing_seconds(0)
+    problem = (
+        f"the teacher of `{job.method.name}` needs about {needed:.0f} s with its estimate, "
+        f"and {max(budget.left, 0):.0f} s are left"
+    )
+    if quick is None:
+        minutes = ceil((needed + budget.seconds - budget.left) / 6) / 10
+        raise ConfigError(problem, f"--minutes {minutes:g}, or leave out --method")
+    say(f"{problem}: method `{quick.name}` takes its place")
+    say(f"for `{job.method.name}` leave out --minutes, and choose another folder: -o NEW")
+    job = replace(job, method=quick)
+    plan = plan_of(job, speed, machine, test=test)
+    if not budget.holds_teacher(plan):
+        say(f"warning: `{quick.name}` too needs more time than is left: {plan.seconds:.0f} s")
+    return job, plan
+
+
+# ── the plan, on stdout ──
+
+
+def show_plan(plan: Plan, loading: float, limit: float, *, as_json: bool) -> None:
+    """A plan as tables or as JSON: stages, rows, memory and disk; and where a limit ends it."""
+    from selftrain.training.budget import last_round
+
+    total = loading + plan.seconds
+    reached = last_round(plan, limit - loading)
+    if as_json:
+        show_json(
+            {
+                **plan.plain(),
+                "loading_seconds": loading,
+                "total_seconds": total,
+                "last_round": reached,
+            }
+        )
+        return
+    timed = [("loading", "", f"{loading:.1f}"), *stage_rows(plan.stages)]
+    show(("stage", "rounds", "seconds"), [*timed, ("total", "", f"{total:.1f}")], numeric=True)
+    memory = [] if plan.memory is None else [("peak memory, MB", f"{plan.memory / 1e6:,.0f}")]
+    facts = [
+        *((f"rows {name}", f"{count:,}") for name, count in plan.rows.items()),
+        *memory,
+        ("disk, MB", f"{plan.disk / 1e6:,.1f}"),
+    ]
+    show((f"method {plan.method.name}", ""), facts, numeric=True)
+    if reached < plan.method.total_rounds:
+        say(f"the time ends after round {reached} of {plan.method.total_rounds}")
+
+
+def stage_rows(stages: Sequence[TimedStage]) -> Iterator[tuple[str, str, str]]:
+    """A line for each stage; the same stage of rounds in a row is one, and so are all scores."""
+    scores = [stage for stage in stages if stage.name == "scores"]
+    others = [stage for stage in stages if stage.name != "scores"]
+    runs = [list(run) for _, run in groupby(others, lambda stage: stage.name)]
+    for run in [*runs, *([scores] if scores else [])]:
+        first, last = run[0].round, run[-1].round
+        rounds = f"{first}" if first == last else f"{first} to {last}"
+        yield run[0].name, rounds, f"{sum(stage.seconds for stage in run):.1f}"

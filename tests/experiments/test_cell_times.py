@@ -1,0 +1,25 @@
+"""The time of cells before they are computed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from by_hand import METHOD
+from selftrain.experiments import cell_times
+from small_bench import FT, ST
+
+
+def test_a_shared_teacher_and_its_votes_count_once(small_bench, monkeypatch):
+    monkeypatch.setattr(cell_times, "seconds_per_row", lambda *_: 1.0)  # so that seconds are rows
+
+    def rows(**methods):
+        return small_bench(methods=methods, seeds=(12,), references=()).seconds()
+
+    scored, teacher = 30, rows(ft=FT) - 30
+    assert rows(upet=METHOD, ft=FT) == rows(upet=METHOD) + scored
+    assert rows(upet=METHOD, st=ST) < rows(upet=METHOD) + rows(st=ST) - teacher
+    other = replace(ST, passes=ST.passes + 1)
+    both = rows(upet=METHOD) + rows(st=other)
+    assert rows(upet=METHOD, st=other) == pytest.approx(both - teacher - scored)

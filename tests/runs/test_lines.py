@@ -121,8 +121,8 @@ def test_the_estimate_is_one_sentence_and_at_most_five_labels_to_check() -> None
     rows = [Labelled(Example(f"uid-{row}", "a very long text " * 9), "bad") for row in range(1, 8)]
     lines = list(estimate_lines(Estimate(rounds, 0.75, 32, doubts), 3, rows))
     assert lines[0] == (
-        "expected accuracy 0.77, between 0.66 and 0.87 "
-        f"(such intervals held for {INTERVALS_RIGHT} of {INTERVALS_JUDGED} models of other tasks)"
+        "expected accuracy 0.77, between 0.66 and 0.87 (such intervals were right for "
+        f"{INTERVALS_RIGHT} of {INTERVALS_JUDGED} models of other tasks)"
     )
     assert lines[1] == (
         'check a label: "a very long text a very long text a very long text a very …" '

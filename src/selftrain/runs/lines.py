@@ -102,7 +102,7 @@ def estimate_lines(
     expected = estimate.of(final).expected
     yield (
         f"expected accuracy {expected.accuracy:.2f}, "
-        f"between {expected.low:.2f} and {expected.high:.2f} (such intervals held for "
+        f"between {expected.low:.2f} and {expected.high:.2f} (such intervals were right for "
         f"{INTERVALS_RIGHT} of {INTERVALS_JUDGED} models of other tasks)"
     )
     doubts = [doubt for doubt in estimate.doubts if doubt.probability >= DOUBTFUL]

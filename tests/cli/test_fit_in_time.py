@@ -144,7 +144,7 @@ def test_a_run_stopped_after_a_round_resumes_to_the_bits_of_one_that_was_not(
     pace = Pace(plan, Budget(300, started=0.0, clock=lambda: 110.0))
 
     stopped = learn(tmp_path / "run", job, (), small_run.MACHINE, watch, Asked(None, pace))
-    line = "stopped after round 2 of 5: the student needs about 196 s and 190 s are left"
+    line = "stopped after round 2 of 5: the student needs about 284 s and 190 s are left"
     assert stopped["stopped"] == line
     assert [round_["number"] for round_ in stopped["rounds"]] == [0, 1, 2]
     assert line in capsys.readouterr().err

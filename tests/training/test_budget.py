@@ -22,7 +22,8 @@ TEACHER = 2 * 16 + 8 * 4 * 3
 READING, GUARD = 24 + 16, 24 + 2 * 16
 STUDENT = 12 + 6 * 8 * 3
 LADDER = 3 * 16 + 40
-"""8 labelled rows and 8 of class names, 24 drawn (40 by the frozen encoder); 8 steps of 4 rows, 6 steps of 8, at 3 each."""
+"""8 labelled rows and 8 of class names, 24 drawn (40 by the frozen encoder); 8 steps of 4 rows, 6
+steps of 8, at 3 each."""
 
 
 @dataclass

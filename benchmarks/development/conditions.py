@@ -22,8 +22,7 @@ import features
 import numpy as np
 import torch
 import variants
-from expected_accuracy import Run, fitted, group_of
-from expected_accuracy import judged as judged_by
+from expected_accuracy import Constants, Run, fitted, group_of
 from on_test_rows import flipped, foreign_texts
 from prior import METHOD, final_head
 from prior import Task as Vectors
@@ -34,7 +33,7 @@ from selftrain.data.rows import Example, Labelled, Split
 from selftrain.data.task import Task
 from selftrain.model.backbone import Backbone, load
 from selftrain.training.class_names import class_name_rows
-from selftrain.training.expected import expected_accuracy, half_width
+from selftrain.training.expected import FROZEN_MARGIN, Judges, expected_accuracy, half_width
 from selftrain.training.folds import Folds, Rows, folds_of
 from selftrain.training.job import Job, new_model
 from selftrain.training.regression import logistic
@@ -159,6 +158,7 @@ class Bench:
         if folds is None or not folds.know_something:
             yield facts | {"model": None}
             return
+        judges = Judges.of(folds, frozen=True)
         learnt = vectors.gold if vectors.names is None else vectors.gold + vectors.names
         teacher = logistic(learnt.vectors, learnt.labels, classes, strength=1.0)
         doubtful = {
@@ -170,7 +170,7 @@ class Bench:
             "final": final_head(vectors, teacher, folds),
         }.items():
             answers = model(vectors.design.vectors).argmax(1)
-            expected = expected_accuracy(model(vectors.pool.vectors).argmax(1), folds)
+            expected = expected_accuracy(model(vectors.pool.vectors).argmax(1), judges)
             yield facts | {
                 "model": name,
                 "accuracy": float((answers == vectors.design.labels).double().mean()),
@@ -180,7 +180,7 @@ class Bench:
                 "belief": expected.belief,
                 "agreement": expected.agreement,
                 "hits": list(folds.hits()),
-                "mixture": mixture_belief(vectors, folds, model),
+                "mixture": expected.mixture,
                 **(doubtful if condition.flipped else {}),
             }
 
@@ -202,63 +202,27 @@ def found_doubts(gold: Sequence[Labelled], right: dict[str, str], folds: Folds) 
     return sum(right[row.example.uid] != row.label for row in first)
 
 
-def mixture_belief(vectors: Vectors, folds: Folds, model: Any) -> float:
-    """The belief in a model's answers of a semi-supervised mixture over the folds' scores.
-
-    After SSME (arXiv 2501.11866), with one normal density for each class, of one covariance, in
-    place of kernels: gold rows count with their class, pool rows by EM. The scores are
-    log-probabilities, those of gold rows from the fold that did not see them.
-    """
-    classes = len(folds.prior)
-
-    def scores(p: Tensor) -> Tensor:
-        logs = p.clamp_min(1e-6).log().double()
-        return (logs - logs.mean(1, keepdim=True))[:, :-1]  # [N, C - 1]
-
-    gold, pool = scores(folds.gold), scores(folds.belief)
-    known = torch.eye(classes, dtype=torch.float64)[folds.labels]
-    belief = folds.pool_belief.double()
-    both = torch.cat([gold, pool])
-    # A gold row weighs as much as it must for labels and pool to count the same.
-    weight = torch.cat([torch.full((len(gold),), len(pool) / len(gold)), torch.ones(len(pool))])
-    for _ in range(50):
-        shares = torch.cat([known, belief]) * weight[:, None]  # [N, C]
-        total = shares.sum(0)
-        means = shares.T @ both / total[:, None]
-        apart = both[:, None] - means  # [N, C, C - 1]
-        covariance = torch.einsum("nc,nci,ncj->ij", shares, apart, apart) / total.sum()
-        covariance = covariance + 1e-3 * torch.eye(classes - 1, dtype=torch.float64)
-        precise = torch.linalg.inv(covariance)
-        pool_apart = pool[:, None] - means
-        distance = torch.einsum("nci,ij,ncj->nc", pool_apart, precise, pool_apart)
-        prior = (belief.sum(0) + 32 / classes) / (len(pool) + 32)
-        belief = (prior.log() - distance / 2).softmax(1)
-    answers = model(vectors.pool.vectors).argmax(1)
-    return float(belief.gather(1, answers[:, None]).mean())
-
-
 # ── tables ───────────────────────────────────────────────────────────────────────────────────
 
 
 def tables(lines: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Errors and intervals by condition and by task; how many wrong labels are found."""
     known = [line for line in lines if line["model"] is not None]
-    judged = with_left_out_constants(known)
-    yield "| condition | models | no estimate | error | bias | held | SSME's error |"
-    yield "|---|---:|---:|---:|---:|---:|---:|"
+    judged = [judge(line, constants) for constants, line in with_constants(known)]
+    head = "models | no estimate | hits | belief, agreement | mixture | estimate | bias | right"
+    yield f"| condition | {head} |"
+    yield f"|---|{'---:|' * 8}"
     for name in (*(each.name for each in CONDITIONS), "skewed pools"):
         none = sum(1 for x in lines if x["model"] is None and condition_of(x) == name)
         yield f"| {name} | {cells([x for x in judged if condition_of(x.line) == name], none)} |"
     yield f"| all | {cells(judged, len(lines) - len(known))} |"
     yield ""
-    yield "| task, all conditions | models | no estimate | error | bias | held | SSME's error |"
-    yield "|---|---:|---:|---:|---:|---:|---:|"
+    yield f"| task, all conditions | {head} |"
+    yield f"|---|{'---:|' * 8}"
     for base in variants.BASE:
         own = [each for each in judged if variants.base_of(each.line["variant"]) == base]
         none = [x for x in lines if x["model"] is None and variants.base_of(x["variant"]) == base]
         yield f"| {base} | {cells(own, len(none))} |"
-    yield ""
-    yield f"Constants of all tasks: {fitted(usual(known))}"
     yield ""
     yield "| wrong labels | runs | wrong | among the five surest doubts |"
     yield "|---|---:|---:|---:|"
@@ -271,28 +235,40 @@ def tables(lines: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A line, and what constants of other tasks make of it."""
+    """A line, and how far estimates of its accuracy are off, in points."""
 
     line: dict[str, Any]
-    error: float
-    """Expected minus true accuracy, in points."""
-    held: bool
+    hits: float
+    """The share of labels that models without them answer right: cross-validation."""
+    weighed: float
+    """Belief and agreement by weights of other tasks, as for models that trained their encoder."""
+    mixture: float
+    estimate: float
+    """The product's: the mean of belief and mixture."""
+    right: bool
+    """Whether the product's interval has the truth in it."""
 
 
-def with_left_out_constants(lines: Sequence[dict[str, Any]]) -> list[Judged]:
-    """Each line with the constants that 16 labels a class of other tasks give."""
-    found = []
+def with_constants(
+    lines: Sequence[dict[str, Any]],
+) -> Iterator[tuple[Constants, dict[str, Any]]]:
+    """Each line with the weights that 16 labels a class of other tasks give."""
+    usual = [line for line in lines if line["condition"] == CONDITIONS[0].name]
     for group in sorted({group_of(line["variant"]) for line in lines}):
-        own = [line for line in lines if group_of(line["variant"]) == group]
-        constants = fitted(usual([x for x in lines if group_of(x["variant"]) != group]))
-        error, held = judged_by(constants, [run_of(line) for line in own])
-        found += [Judged(*each) for each in zip(own, (100 * error).tolist(), held, strict=True)]
-    return found
+        others = [run_of(line) for line in usual if group_of(line["variant"]) != group]
+        constants = fitted(others)
+        yield from ((constants, x) for x in lines if group_of(x["variant"]) == group)
 
 
-def usual(lines: Sequence[dict[str, Any]]) -> list[Run]:
-    """The runs with 16 right labels a class and no foreign text, of which constants are made."""
-    return [run_of(line) for line in lines if line["condition"] == CONDITIONS[0].name]
+def judge(line: dict[str, Any], constants: Constants) -> Judged:
+    """How far each estimate is off."""
+    truth, hits = line["accuracy"], line["hits"]
+    weighed = constants.belief * line["belief"] + constants.agreement * line["agreement"]
+    at_most = (hits[1] + 0.5) / (hits[1] + 1)
+    estimate = min(at_most, (line["belief"] + line["mixture"]) / 2)
+    half = max(FROZEN_MARGIN, half_width(*hits))
+    errors = (100 * (each - truth) for each in (hits[0], weighed, line["mixture"], estimate))
+    return Judged(line, *errors, abs(estimate - truth) <= half)
 
 
 def run_of(line: dict[str, Any]) -> Run:
@@ -315,15 +291,15 @@ def condition_of(line: dict[str, Any]) -> str:
 
 
 def cells(found: Sequence[Judged], none: int) -> str:
-    """Models, those without an estimate, mean error, bias, intervals held, SSME's error."""
+    """Models, those without an estimate, mean errors, bias, and intervals that were right."""
     if not found:
-        return f"0 | {none} | | | | "
-    error = [each.error for each in found]
-    mixture = [100 * abs(each.line["mixture"] - each.line["accuracy"]) for each in found]
-    return (
-        f"{len(found)} | {none} | {fmean(map(abs, error)):.1f} | {fmean(error):+.1f} "
-        f"| {fmean(each.held for each in found):.0%} | {fmean(mixture):.1f}"
-    )
+        return f"0 | {none} | | | | | | "
+    errors = [
+        f"{fmean(abs(each) for each in column):.1f}"
+        for column in zip(*((x.hits, x.weighed, x.mixture, x.estimate) for x in found), strict=True)
+    ]
+    bias, right = fmean(x.estimate for x in found), fmean(x.right for x in found)
+    return f"{len(found)} | {none} | {' | '.join(errors)} | {bias:+.1f} | {right:.0%}"
 
 
 if __name__ == "__main__":

@@ -29,7 +29,12 @@ from selftrain.data.rows import Labelled, Split
 from selftrain.method.recipes import recipe
 from selftrain.model.backbone import Backbone, load
 from selftrain.training.class_names import class_name_rows
-from selftrain.training.expected import class_shares, expected_accuracy, temperature_for
+from selftrain.training.expected import (
+    Judges,
+    class_shares,
+    expected_accuracy,
+    temperature_for,
+)
 from selftrain.training.folds import Folds, Rows, folds_of, pool_prior
 from selftrain.training.guard import BELIEF_PER_DRIFT, LEAST_BELIEF, LESS_BELIEF, MOST_DRIFT
 from selftrain.training.job import Job, new_model
@@ -146,12 +151,13 @@ def lines_of(task: Task, variant: str, seed: int) -> Iterator[dict[str, Any]]:
     folds = folds_of(task.gold, task.pool.vectors, task.classes, seed=seed, names=task.names)
     if folds is None or not folds.know_something:
         return
+    judges = Judges.of(folds, frozen=True)
     learnt = task.gold if task.names is None else task.gold + task.names
     teacher = logistic(learnt.vectors, learnt.labels, task.classes, strength=1.0)
     models = {"teacher": teacher, "final": final_head(task, teacher, folds)}
     for name, model in models.items():
         logits = model(task.pool.vectors)
-        expected = expected_accuracy(logits.argmax(1), folds).accuracy
+        expected = expected_accuracy(logits.argmax(1), judges).accuracy
         temperature = temperature_for(logits, expected)
         pool, design = (
             (model(rows.vectors) / temperature).softmax(1).double()

@@ -12,7 +12,9 @@ from selftrain.data.rows import Labelled
 from selftrain.training.expected import (
     AGREEMENT,
     BELIEF,
+    FROZEN_MARGIN,
     MARGIN,
+    Judges,
     class_shares,
     expected_accuracy,
     half_width,
@@ -37,7 +39,7 @@ SURE = [[0.9, 0.1]] * 40
 def test_the_estimate_weighs_belief_and_agreement():
     """Three answers of four are the folds'; they believe them by 0.9, 0.9, 0.6 and 0.2."""
     four = [[0.9, 0.1], [0.9, 0.1], [0.4, 0.6], [0.8, 0.2]]
-    judges = folds(four * 100, SURE, [0] * 40)
+    judges = Judges.of(folds(four * 100, SURE, [0] * 40), frozen=False)
     expected = expected_accuracy(torch.tensor([0, 0, 1, 1] * 100), judges)
     assert expected.accuracy == pytest.approx(BELIEF * 2.6 / 4 + AGREEMENT * 3 / 4)
     assert (expected.belief, expected.agreement) == (pytest.approx(0.65), 0.75)
@@ -45,8 +47,19 @@ def test_the_estimate_weighs_belief_and_agreement():
     assert expected.accuracy - expected.low == pytest.approx(MARGIN)
 
 
+def test_of_a_frozen_encoder_belief_and_mixture_count_the_same():
+    """The folds believe the answers by 0.65, the mixture by (1 + 1 + 0 + 0) / 4."""
+    four = [[0.9, 0.1], [0.9, 0.1], [0.4, 0.6], [0.8, 0.2]]
+    of_mixture = torch.tensor([[1.0, 0.0]] * 4 * 100, dtype=torch.float64)
+    judges = Judges(folds(four * 100, SURE, [0] * 40), of_mixture, frozen=True)
+    expected = expected_accuracy(torch.tensor([0, 0, 1, 1] * 100), judges)
+    assert expected.mixture == pytest.approx(0.5)
+    assert expected.accuracy == pytest.approx((0.65 + 0.5) / 2)
+    assert expected.high - expected.accuracy == pytest.approx(FROZEN_MARGIN)
+
+
 def test_few_labels_widen_the_interval():
-    judges = folds([[0.9, 0.1]] * 400, [[0.9, 0.1], [0.1, 0.9]], [0, 0])
+    judges = Judges.of(folds([[0.9, 0.1]] * 400, [[0.9, 0.1], [0.1, 0.9]], [0, 0]), frozen=False)
     expected = expected_accuracy(torch.tensor([0, 0, 1, 1] * 100), judges)
     assert (expected.high - expected.low) / 2 == pytest.approx(half_width(0.5, 2))
     assert half_width(0.5, 2) > 2 * MARGIN
@@ -54,7 +67,7 @@ def test_few_labels_widen_the_interval():
 
 def test_a_pool_of_ten_texts_widens_the_interval():
     """Half of ten answers are the folds'; chance alone moves such a share by 0.23."""
-    judges = folds([[0.9, 0.1]] * 10, SURE, [0] * 40)
+    judges = Judges.of(folds([[0.9, 0.1]] * 10, SURE, [0] * 40), frozen=False)
     expected = expected_accuracy(torch.tensor([0, 1] * 5), judges)
     assert expected.accuracy == pytest.approx(BELIEF * 0.5 + AGREEMENT * 0.5)
     half = half_width(expected.accuracy, 10)
@@ -75,14 +88,14 @@ def test_few_texts_leave_the_shares_that_the_model_believes_nearly_as_they_are()
 
 
 def test_an_interval_ends_at_zero_and_one():
-    judges = folds([[1.0, 0.0]] * 4, SURE, [0] * 40)
+    judges = Judges.of(folds([[1.0, 0.0]] * 4, SURE, [0] * 40), frozen=False)
     assert expected_accuracy(torch.tensor([0] * 4), judges).high == 1
     assert expected_accuracy(torch.tensor([1] * 4), judges).low == 0
 
 
 def test_few_labels_never_show_that_a_model_makes_no_error():
     """All agree, surely: with forty labels half an error more is thinkable."""
-    judges = folds([[1.0, 0.0]] * 4, SURE, [0] * 40)
+    judges = Judges.of(folds([[1.0, 0.0]] * 4, SURE, [0] * 40), frozen=False)
     expected = expected_accuracy(torch.tensor([0] * 4), judges).accuracy
     assert expected == pytest.approx(40.5 / 41)
     logits = 3 * torch.randn(200, 2, generator=torch.Generator().manual_seed(3))

@@ -19,7 +19,13 @@ from selftrain.runs.read import answering, records
 from selftrain.runs.record import MODEL, Record
 from selftrain.runs.write import locked
 from selftrain.training.estimate import Estimate, RoundEstimate, estimate
-from selftrain.training.expected import AGREEMENT, BELIEF, MARGIN, PRIOR_ROWS
+from selftrain.training.expected import (
+    AGREEMENT,
+    BELIEF,
+    FROZEN_MARGIN,
+    MARGIN,
+    PRIOR_ROWS,
+)
 from selftrain.training.job import Job
 from selftrain.training.loop import Round
 from selftrain.training.machine import Machine
@@ -63,7 +69,7 @@ def estimated(folder: Path, job: Job, rounds: Sequence[Round], machine: Machine)
 
 def constants() -> tuple[float, ...]:
     """Those of an estimate."""
-    return BELIEF, AGREEMENT, MARGIN, PRIOR_ROWS
+    return BELIEF, AGREEMENT, MARGIN, FROZEN_MARGIN, PRIOR_ROWS
 
 
 def temperature_of(folder: Path, record: Record) -> float:

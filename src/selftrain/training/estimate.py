@@ -13,6 +13,7 @@ from selftrain.data.split import fewest_labels
 from selftrain.training.draw import slice_rows
 from selftrain.training.expected import (
     Expected,
+    Judges,
     Share,
     Temperature,
     class_shares,
@@ -76,11 +77,12 @@ def estimate(job: Job, rounds: Sequence[Round], machine: Machine) -> Estimate | 
     folds = readings.folds
     if folds is None or not folds.know_something:
         return None
+    judges = Judges.of(folds, frozen=job.method.is_frozen)
     found = []
     for round_ in rounds:
         if not round_.failed:
             logits = readings.logits(round_)
-            expected = expected_accuracy(logits.argmax(1), folds)
+            expected = expected_accuracy(logits.argmax(1), judges)
             temperature = temperature_for(logits, expected.accuracy)
             shares = class_shares((logits / temperature).softmax(1))
             believed, answered = (tuple(each.tolist()) for each in shares)

@@ -1,8 +1,11 @@
 """How good a model probably is, without a test set; and probabilities that are as true.
 
 The folds, regressions on the pretrained vectors that each miss a part of the labels, say how far
-they believe a model's answers on the pool. Belief alone is too modest: the model is better than
-the folds. Agreement alone is too high where they know little. Constants weigh the two.
+they believe a model's answers on the pool. For a model that trained its encoder belief is too
+modest, because the model is better than the folds, and agreement too high where they know little:
+constants weigh the two. For a frozen encoder, which answers as the folds do, the mean of their
+belief and of the mixture over their scores needs no constant. Which is measured where:
+benchmarks/development/README.md, sections 10 and 12.
 """
 
 from __future__ import annotations
@@ -17,12 +20,13 @@ from pydantic import Field
 from torch import Tensor
 
 from selftrain.training.folds import Folds
+from selftrain.training.mixture import mixture_belief
 
 Share = Annotated[float, Field(ge=-1e-9, le=1 + 1e-9, allow_inf_nan=False)]
 Temperature = Annotated[float, Field(gt=0.01, lt=100, allow_inf_nan=False)]
 BELIEF, AGREEMENT = 0.51, 0.54
 """The weights of the folds' belief in a model's answers, and of their agreement with them."""
-MARGIN = 0.06
+MARGIN, FROZEN_MARGIN = 0.06, 0.07
 """How far the estimate was off in nine of ten development runs of other tasks."""
 INTERVALS_RIGHT, INTERVALS_JUDGED = 55, 57
 """How many intervals had the truth in them, of models judged by constants of other tasks."""
@@ -43,20 +47,44 @@ class Expected:
     """The mean belief of the folds in the model's answers."""
     agreement: Share
     """The share of answers that the folds give too."""
+    mixture: Share | None = None
+    """The mean belief of the mixture over the folds' scores; None in older estimates."""
 
 
-def expected_accuracy(answers: Tensor, folds: Folds) -> Expected:
+@dataclass(frozen=True, slots=True)
+class Judges:
+    """Those that say how right the answers of a model are."""
+
+    folds: Folds
+    mixture: Tensor
+    """The belief of the mixture over the folds' scores, [N, C]."""
+    frozen: bool
+    """Whether the models that are judged have the pretrained encoder as it is."""
+
+    @classmethod
+    def of(cls, folds: Folds, *, frozen: bool) -> Judges:
+        """The judges of the models of a run."""
+        return cls(folds, mixture_belief(folds), frozen)
+
+
+def expected_accuracy(answers: Tensor, judges: Judges) -> Expected:
     """The expected accuracy of answers [N] to the pool rows that the folds were asked about.
 
     The interval is as wide as the labels leave it, or as chance among so few pool rows.
     """
+    folds = judges.folds
     belief, agreement = folds.tilted(answers), folds.agreement(answers)
+    mixture = float(judges.mixture.gather(1, answers[:, None]).mean())
     hits, rows = folds.hits()
     at_most = (rows + 0.5) / (rows + 1)  # so few labels never show that a model makes no error
-    accuracy = min(at_most, BELIEF * belief + AGREEMENT * agreement)
-    half = max(MARGIN, half_width(hits, rows), half_width(accuracy, len(answers)))
+    if judges.frozen:
+        accuracy, margin = (belief + mixture) / 2, FROZEN_MARGIN
+    else:
+        accuracy, margin = BELIEF * belief + AGREEMENT * agreement, MARGIN
+    accuracy = min(at_most, accuracy)
+    half = max(margin, half_width(hits, rows), half_width(accuracy, len(answers)))
     low, high = max(0.0, accuracy - half), min(1.0, accuracy + half)
-    return Expected(accuracy, low, high, belief, agreement)
+    return Expected(accuracy, low, high, belief, agreement, mixture)
 
 
 def half_width(share: float, rows: float) -> float:

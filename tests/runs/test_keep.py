@@ -122,7 +122,7 @@ def test_more_rounds_leave_the_choice_as_it_is(run: Path, backbone: Backbone) ->
 # ── names ────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("name", ["majority", "tf-idf", "Majority"])
+@pytest.mark.parametrize("name", ["majority", "tf-idf", "tfidf", "Majority"])
 def test_a_yardstick_is_refused_by_name(name: str) -> None:
     with pytest.raises(ConfigError, match="is a yardstick, and no model of it is stored") as failed:
         rung_named(name)

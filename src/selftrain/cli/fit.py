@@ -185,7 +185,7 @@ def conclude(
     """Say which model a person keeps, and whether a simpler one would do."""
     from selftrain.runs.estimates import read_estimate
     from selftrain.runs.keep import title
-    from selftrain.runs.lines import estimate_lines, ladder_lines, shown_rungs
+    from selftrain.runs.lines import estimate_lines, ladder_lines, shown_rungs, verdict
     from selftrain.training.ladder import name_of
 
     name = name_of(models.rounds[chosen.number]) if chosen.rung is None else title(chosen.rung)
@@ -199,6 +199,8 @@ def conclude(
         say(f"model: {out}, {name}, as you chose; --keep last chooses the last accepted round")
         say_each(estimate_lines(estimate, chosen.number, job.split.labelled))
     say_each(ladder_lines(shown_rungs(rungs, models.rounds, name), name))
+    if chosen.rung is None:  # who chose needs no advice
+        say_each(verdict(rungs, name))
     result: dict[str, Any] = {"kept": chosen.rung, "model": name}
     if models.estimate is not None:
         result["estimate"] = asdict(models.estimate)

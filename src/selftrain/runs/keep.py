@@ -42,7 +42,8 @@ def rung_named(text: str) -> str:
     >>> rung_named("frozen self-trained"), rung_named("round 3"), rung_named("0")
     ('frozen-self-trained', '3', 'teacher')
     """
-    name = "-".join(text.lower().split())
+    name = "-".join(re.split(r"[\s_]+", text.strip().lower()))
+    name = "tf-idf" if name == "tfidf" else name
     if name in YARDSTICKS:
         raise ConfigError(
             f"`{name}` cannot be kept: it is a yardstick, and no model of it is stored",

@@ -132,10 +132,7 @@ def no_estimate(labelled: Sequence[Labelled]) -> str:
 
 
 def ladder_lines(rungs: Sequence[Rung], chosen: str) -> Iterator[str]:
-    """The rungs as a table of at most 80 columns, and whether one below the chosen would do.
-
-    Nothing where no rung has a number.
-    """
+    """The rungs as a table of at most 80 columns, none where no rung has a number."""
     if all(rung.accuracy is None and rung.measured is None for rung in rungs):
         return
     columns = "{:21}{:>8}  {:13}{:13}{:>7}{:>10}"
@@ -148,7 +145,6 @@ def ladder_lines(rungs: Sequence[Rung], chosen: str) -> Iterator[str]:
         mark = "* " if rung.name == chosen else "  "
         last = share(rung.measured) if measured else ""
         yield columns.format(mark + rung.name, *numbers, last).rstrip()
-    yield from verdict(rungs, chosen)
 
 
 def verdict(rungs: Sequence[Rung], chosen: str) -> Iterator[str]:

@@ -36,6 +36,8 @@ def test_the_kept_model_answers_in_predict_and_evaluate_and_nothing_is_trained_a
     name = rung.replace("-", " ", 1)
     assert f"model: run, {name}, as you chose" in said.err
     assert f"\n* {name} " in said.err
+    assert "simpler" not in said.err, "who chose needs no advice"
+    assert "within the interval" not in said.err
     after = command.snapshot(life / "run")
     assert json.loads(after.pop("keep.json") or b"") == {"format": 1, "rung": rung}
     assert after == before

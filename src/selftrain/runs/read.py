@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from selftrain.data.rows import AuditLines
-from selftrain.disk import damaged, plain_file, plain_folder, refusals, sha256
+from selftrain.disk import check_local, damaged, plain_file, plain_folder, refusals, sha256
 from selftrain.errors import RunError
 from selftrain.escape import brief
 from selftrain.runs.lessons import read_lesson
@@ -94,6 +94,7 @@ def read_manifest(folder: str | Path) -> Manifest:
 
 def existing(folder: Path) -> Manifest | None:
     """The manifest of a run folder; None where a run may start; any other folder is an error."""
+    check_local(folder, "a run folder")
     with refusals(folder, "read"):
         if not folder.exists():
             return None

@@ -11,7 +11,7 @@ import typer
 
 from selftrain.cli import inputs, options
 from selftrain.cli.bundles import with_options
-from selftrain.cli.talk import Watch, say, show_json, warn
+from selftrain.cli.talk import Watch, say, show_json
 from selftrain.errors import ConfigError, RunError, require
 
 if TYPE_CHECKING:
@@ -63,11 +63,17 @@ class FigureOutput:
             metavar="FILE",
             help="PNG or SVG, by its name; may be repeated.",
             rich_help_panel=options.OUTPUT,
+            callback=options.targets,
         ),
     ] = None
     csv: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The numbers drawn.", rich_help_panel=options.OUTPUT),
+        typer.Option(
+            metavar="FILE",
+            help="The numbers drawn.",
+            rich_help_panel=options.OUTPUT,
+            callback=options.target,
+        ),
     ] = None
     as_json: Annotated[
         bool,
@@ -81,6 +87,10 @@ class FigureOutput:
             from selftrain.experiments.figures.drawing import check
 
             check(self.out)
+
+    def check_spared(self, *given: Path) -> None:
+        """Raise where the figure or its numbers would be written over what they are made of."""
+        inputs.check_spared([*(self.out or ()), self.csv], *given)
 
     def write(self, numbers: Rounds | Calibration | Plane) -> None:
         """Write the figure and its data file, and print the numbers if asked."""
@@ -114,6 +124,7 @@ def rounds(
     """
     from selftrain.experiments.results import read
 
+    output.check_spared(file)
     results = read(file)  # first: a bad file is found before torch is loaded
 
     from selftrain.experiments.figures import by_round
@@ -159,6 +170,7 @@ def tsne(
         int, typer.Option(metavar="N", help="At most this many, drawn by a hash of each text.")
     ] = 1000,
     columns: options.ColumnOptions,
+    reading: options.ReadingOptions,
     backbone: options.RunBackbone = None,
     hardware: options.DeviceOptions,
     output: FigureOutput,
@@ -171,6 +183,7 @@ def tsne(
     themselves, by cosine and gold class, from -1 over 0 (mixed) to 1 (far apart).
     """
     require(rows >= 3, "--rows", rows, "3 or more", "--rows 1000")
+    output.check_spared(test, *runs)
 
     from selftrain.data.read import read_labelled
     from selftrain.data.rows import Notes
@@ -178,10 +191,10 @@ def tsne(
     notes = Notes()
     with Watch() as watch:
         with watch.busy("reading"):
-            labelled = read_labelled(test, columns.columns(), notes=notes)
+            labelled = read_labelled(test, columns.columns(), reading.reading(), notes=notes)
             for run in runs:
                 inputs.check_fits(run, [row.example for row in labelled])
-        warn(notes)
+        inputs.tell(notes)
         with watch.busy("loading"):
             from selftrain.experiments.figures import Plane, chosen
             from selftrain.experiments.figures.plane import perplexity

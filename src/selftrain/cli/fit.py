@@ -27,9 +27,17 @@ def fit(
     *,
     files: options.DataOptions,
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FOLDER", help="The run folder to write.")
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FOLDER",
+            help="The run folder to write.",
+            callback=options.local_folder,
+        ),
     ],
-    columns: options.ColumnOptions,
+    columns: options.RunColumns,
+    reading: options.ReadingOptions,
     method: options.TrainingOptions,
     prompt: options.PromptOptions,
     hardware: options.MachineOptions,
@@ -44,7 +52,7 @@ def fit(
     """
     from selftrain.runs.read import check_place
 
-    settings = settings_of(method.config, files, columns, method, prompt, hardware)
+    settings = settings_of(method.config, files, columns, reading, method, prompt, hardware)
     check_place(out)
     with Watch() as watch:
         job, test, machine = prepare(files, settings, watch)
@@ -64,7 +72,7 @@ def prepare(
     notes = Notes()
     with watch.busy("reading"):
         split, test = inputs.read_rows(files, settings, notes)
-    warn(notes)
+    inputs.tell(notes)
     with watch.busy("loading"):
         from selftrain.method.changes import method_of
         from selftrain.training.job import Job

@@ -83,12 +83,19 @@ def check_place(folder: str | Path) -> None:
 
 def read_manifest(folder: str | Path) -> Manifest:
     """The manifest of a run folder; an error where the folder is none."""
-    manifest = existing(Path(folder))
+    place = Path(folder)
+    with refusals(place, "read"):
+        is_run = place.is_dir() and os.path.lexists(place / MANIFEST)
+        is_model = place.is_dir() and os.path.lexists(place / MODEL[0])
+    manifest = existing(place) if is_run else None
     if manifest is None:
-        raise RunError(
-            f"{folder} is not a run folder: it has no {MANIFEST}",
-            "write one: selftrain fit labelled.csv --unlabelled pool.csv -o run",
+        what = "is a saved model" if is_model else "is not a run folder"
+        hint = (
+            f"read it in Python: SelfTrainingClassifier.load({str(folder)!r})"
+            if is_model
+            else "write one: selftrain fit labelled.csv --unlabelled pool.csv -o run"
         )
+        raise RunError(f"{folder} {what}: it has no {MANIFEST}", hint)
     return manifest
 
 
@@ -110,6 +117,14 @@ def existing(folder: Path) -> Manifest | None:
             "choose another folder: -o NEW",
         )
     return None
+
+
+def belongs_to(folder: Path, path: Path) -> bool:
+    """Whether a path leads to a part of a run folder, which nothing else may write."""
+    place, inside = folder.resolve(), path.resolve()
+    if not inside.is_relative_to(place) or inside == place:
+        return False
+    return inside.relative_to(place).parts[0] in (MANIFEST, ROUNDS, LOCK, "estimate.json")
 
 
 def records(folder: Path) -> list[Record]:

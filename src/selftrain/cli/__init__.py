@@ -2,14 +2,16 @@
 
 stdout carries data, stderr messages. Heavy rooms are imported inside the commands, so that help is
 instant and a bad path or column is reported before torch is loaded. Exit codes: 0 done, 1 an error
-with a hint, 2 a command that cannot be read, 130 stopped with Ctrl-C.
+with a hint, 2 a command that cannot be read, 130 stopped with Ctrl-C, 143 ended by SIGTERM.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
+import threading
 from collections.abc import Sequence
 from io import TextIOWrapper
 from typing import Annotated, NoReturn
@@ -49,6 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command; our own errors become one line and a hint, anything else shows its trace."""
     speak_utf8()
     let_waiting_threads_sleep()
+    clean_up_when_ended()
     try:
         with logged_to(LogLines()):
             code = app(arguments, prog_name="selftrain", standalone_mode=False)
@@ -77,6 +80,8 @@ def speak_utf8() -> None:
             stream.reconfigure(encoding=encoding, errors="backslashreplace")
 
 
+ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""How a process is asked to end: by the system, or by a terminal that is closed."""
 WAIT_SETTINGS = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
 """The variables by which a user chooses how threads of GNU OpenMP wait."""
 SHORT_SPIN = "1000"
@@ -95,6 +100,21 @@ def let_waiting_threads_sleep() -> None:
     """
     if not any(name in os.environ for name in WAIT_SETTINGS):
         os.environ["GOMP_SPINCOUNT"] = SHORT_SPIN
+
+
+def clean_up_when_ended() -> None:
+    """Let a command that is ended from outside remove its half-written files first.
+
+    By itself Python ends at once. The exit code is the one that a shell gives: 143 for SIGTERM.
+    """
+    if threading.current_thread() is threading.main_thread():  # no other may set a handler
+        for number in ENDING:
+            if signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, _end)
+
+
+def _end(number: int, _: object) -> NoReturn:
+    sys.exit(128 + number)
 
 
 def fail(problem: str, hint: str, code: int) -> NoReturn:

@@ -79,8 +79,11 @@ class FigureOutput:
         bool,
         typer.Option("--json", help="Print the numbers drawn.", rich_help_panel=options.OUTPUT),
     ] = False
+    excel_safe: options.ExcelSafe = False
 
     def __post_init__(self) -> None:
+        if self.excel_safe and self.csv is None:
+            raise ConfigError("--excel-safe guards CSV, and none is asked for", "--csv numbers.csv")
         if not (self.out or self.csv or self.as_json):
             raise ConfigError("nothing says where the figure goes", "-o figure.png -o figure.svg")
         if self.out:
@@ -101,7 +104,7 @@ class FigureOutput:
         if self.csv:
             from selftrain.experiments.figures import write
 
-            write(self.csv, numbers.rows())
+            write(self.csv, numbers.rows(), excel_safe=self.excel_safe)
         for path in [*(self.out or ()), *([self.csv] if self.csv else [])]:
             say(f"written: {path}")
         if self.as_json:

@@ -134,15 +134,17 @@ def rows(source: Source, dialect: Dialect) -> Iterator[tuple[int, Row]]:
             raise source.error(
                 line,
                 f"{len(fields)} fields; the header has {len(names)}",
-                _ragged_hint(dialect),
+                _ragged_hint(dialect, len(names)),
             )
         yield line, dict(zip(names, fields, strict=True))
 
 
-def _ragged_hint(dialect: Dialect) -> str:
+def _ragged_hint(dialect: Dialect, columns: int) -> str:
     if not dialect.quotes:
         return "a text may hold no tab and no line break, unless the header is in quotes as well"
     sign = {",": "comma", "\t": "tab"}.get(dialect.separator, f"`{dialect.separator}`")
+    if columns == 1 and dialect.separator == ",":
+        return 'put texts in quotes: "like, this"; or say what separates in a first line: sep=;'
     example = "" if dialect.separator == "\t" else f': "like{dialect.separator} this"'
     return f"put a text with a {sign} or a line break in quotes{example}"
 

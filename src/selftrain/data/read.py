@@ -79,9 +79,10 @@ def read_labelled(
         labelled.append(Labelled(example, label))
     if not how.exact_labels:
         check_look_alikes(rows.name, dict.fromkeys(row.label for row in labelled))
-    notes.facts.append(reader.fact(f", label from `{column}`"))
     if _ids_repeat([reader], [row.example for row in labelled], columns, notes):
+        reader = replace(reader, id=None)
         labelled = [replace(row, example=_named_by_text(row.example)) for row in labelled]
+    notes.facts.append(reader.fact(f", label from `{column}`"))
     return labelled
 
 
@@ -109,16 +110,15 @@ def read_pool(
         if stray is not None:
             notes.add(f"label column `{stray}` in the pool ignored")
         readers.append(_Reader.of(rows, named, flag))
-        notes.facts.append(readers[-1].fact())
     if len({reader.pair is None for reader in readers}) > 1:
         raise DataError(
             "some files of the pool hold pairs of texts and others single texts",
             "name the columns that all files share: --text COLUMN --pair COLUMN",
         )
-    if any(reader.id for reader in readers) and _ids_repeat(
-        readers, _Files(tuple(readers)), columns, notes
-    ):
+    has_ids = any(reader.id for reader in readers)  # else nothing is read for them
+    if has_ids and _ids_repeat(readers, _Files(tuple(readers)), columns, notes):
         readers = [replace(reader, id=None) for reader in readers]
+    notes.facts += [reader.fact() for reader in readers]
     return clean_pool(_Files(tuple(readers)), notes=notes)
 
 
@@ -129,10 +129,11 @@ def read_texts(
     rows = records(source, [("text", "pair")], how.format)
     reader = _Reader.of(rows, columns)
     examples = tuple(reader)
-    notes.facts.append(reader.fact())
     notes.add("empty texts answered like any other", sum(map(is_empty, examples)))
     if _ids_repeat([reader], examples, columns, notes):
-        return Table(tuple(map(_named_by_text, examples)), None)
+        reader = replace(reader, id=None)
+        examples = tuple(map(_named_by_text, examples))
+    notes.facts.append(reader.fact())
     return Table(examples, reader.id)
 
 

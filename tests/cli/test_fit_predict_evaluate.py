@@ -28,6 +28,16 @@ def test_fit_says_a_line_a_round_and_prints_nothing(folder: Path, bert: Path) ->
     assert said.lines[-2].startswith("model: run, round ")
 
 
+def test_fit_says_which_columns_it_took(folder: Path, bert: Path) -> None:
+    (folder / "pool.csv").write_text("ID;Body\n" + "".join(f"{n};text, {n}\n" for n in range(9)))
+    said = selftrain(FIT.format(bert=bert) + " --rounds 0 --pool-text Body")
+    assert said.code == 0
+    assert said.read == [
+        "labelled.csv: text from `text`, label from `label`",
+        "pool.csv: text from `Body`, id from `ID`; fields separated by `;`",
+    ]
+
+
 def test_fit_on_a_finished_run_says_so_and_shows_its_rounds_again(life: Path, bert: Path) -> None:
     before = command.snapshot(life)
     said = selftrain(FIT.format(bert=bert) + " --dev dev.csv")

@@ -42,11 +42,6 @@ def rows(source: Source) -> Iterator[tuple[int, Row]]:
                     number, f"two columns are named `{name}`", "rename one of them", "row"
                 )
         for number, cells in filled:
-            extra = [cell for cell in cells[len(names) :] if cell is not None]
-            if extra:
-                raise source.error(
-                    number, f"{extra[0]!r:.40} stands in a column without a name", AS_CSV, "row"
-                )
             values = map(_plain, (*cells, *[None] * (len(names) - len(cells))))
             yield number, dict(zip(names, values, strict=False))
 

@@ -34,8 +34,9 @@ def test_fit_says_which_columns_it_took(folder: Path, bert: Path) -> None:
     assert said.code == 0
     assert said.read == [
         "labelled.csv: text from `text`, label from `label`",
-        "pool.csv: text from `Body`, id from `ID`; fields separated by `;`",
+        "pool.csv: text from `Body`, id from `ID`",
     ]
+    assert said.lines[0] == "pool.csv: fields separated by `;`"
 
 
 def test_fit_on_a_finished_run_says_so_and_shows_its_rounds_again(life: Path, bert: Path) -> None:
@@ -113,7 +114,8 @@ def test_predict_prints_csv_or_json_lines_and_writes_what_the_name_says(
     assert [each["label"] for each in answers] == [row["label"] for row in rows]
     assert answers[0]["text"] == command.sentences(1, first=300)[0][0]
 
-    assert selftrain(f"{PREDICT} {bert} -o answers.csv") == (0, "", "")
+    wrote = "written: answers.csv, 10 rows\n"
+    assert selftrain(f"{PREDICT} {bert} -o answers.csv") == (0, "", wrote)
     assert (life / "answers.csv").read_text() == printed.out
 
 

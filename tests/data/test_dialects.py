@@ -40,9 +40,8 @@ def test_another_separator_is_found_and_said(content: str, separator: str, tmp_p
     (tmp_path / "a.csv").write_text(content, "utf-8", newline="")
     notes = Notes()
     assert texts_of(read_labelled(tmp_path / "a.csv", notes=notes)) == ROWS
-    assert notes.facts[0].endswith(
-        f"a.csv: text from `text`, label from `label`; fields separated by {separator}"
-    )
+    assert notes.columns == [f"{tmp_path / 'a.csv'}: text from `text`, label from `label`"]
+    assert notes.remarks == [f"{tmp_path / 'a.csv'}: fields separated by {separator}"]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +71,7 @@ def test_a_file_with_its_usual_separator_is_not_remarked_on(tmp_path: Path) -> N
     (tmp_path / "a.csv").write_text("sep=,\ntext,label\na;b,x\n")
     notes = Notes()
     assert texts_of(read_labelled(tmp_path / "a.csv", notes=notes)) == [("a;b", "x")]
-    assert "separated" not in notes.facts[0]
+    assert notes.remarks == []
 
 
 def test_a_line_number_counts_the_line_that_names_the_separator(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_a_dash_is_standard_input_in_any_format(
     monkeypatch.setattr(sys, "stdin", Stdin(raw))
     notes = Notes()
     assert texts_of(read_labelled(STDIN, how=Reading(form), notes=notes)) == PAIRS
-    assert notes.facts == ["standard input: text from `text`, label from `label`"]
+    assert notes.columns == ["standard input: text from `text`, label from `label`"]
 
 
 def test_a_closed_standard_input_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +105,7 @@ def test_several_files_are_one_pool(tmp_path: Path) -> None:
     pool = read_pool([tmp_path / "a.csv", tmp_path / "b.jsonl"], notes=notes)
     assert list(pool) == examples(["one", "two", "three"])
     assert dict(notes) == {"duplicate pool rows dropped": 1}
-    assert len(notes.facts) == 2
+    assert len(notes.columns) == 2
 
 
 def test_the_pool_may_name_its_text_otherwise(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_a_workbook_is_read_from_its_first_sheet(tmp_path: Path) -> None:
     path = book(tmp_path / "a.xlsx", ["text", "label"], ["a", 1], [], ["b", 2.0], more="notes")
     notes = Notes()
     assert texts_of(read_labelled(path, notes=notes)) == [("a", "1"), ("b", "2")]
-    assert notes.facts[0].endswith("; the first of 2 sheets, `Sheet`")
+    assert notes.remarks == [f"{path}: the first of 2 sheets, `Sheet`"]
 
 
 def test_a_row_of_a_workbook_is_named_by_its_number(tmp_path: Path) -> None:

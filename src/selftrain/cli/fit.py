@@ -72,7 +72,7 @@ def prepare(
     notes = Notes()
     with watch.busy("reading"):
         split, test = inputs.read_rows(files, settings, notes)
-    inputs.tell(notes)
+    inputs.tell(notes, columns=True)
     with watch.busy("loading"):
         from selftrain.method.changes import method_of
         from selftrain.training.job import Job

@@ -49,10 +49,10 @@ def check_one_stdin(*files: Path | None) -> None:
         raise ConfigError("standard input, -, is given for two files", "write one of them to disk")
 
 
-def tell(notes: Notes) -> None:
-    """Print what was read from where, and then the warnings."""
-    for fact in notes.facts:
-        say(fact)
+def tell(notes: Notes, *, columns: bool = False) -> None:
+    """Print what was found out about files, if asked the columns taken, and then the warnings."""
+    for line in (*(notes.columns if columns else ()), *notes.remarks):
+        say(line)
     warn(notes)
 
 

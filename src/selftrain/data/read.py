@@ -82,7 +82,7 @@ def read_labelled(
     if _ids_repeat([reader], [row.example for row in labelled], columns, notes):
         reader = replace(reader, id=None)
         labelled = [replace(row, example=_named_by_text(row.example)) for row in labelled]
-    notes.facts.append(reader.fact(f", label from `{column}`"))
+    reader.note(notes, f", label from `{column}`")
     return labelled
 
 
@@ -118,7 +118,8 @@ def read_pool(
     has_ids = any(reader.id for reader in readers)  # else nothing is read for them
     if has_ids and _ids_repeat(readers, _Files(tuple(readers)), columns, notes):
         readers = [replace(reader, id=None) for reader in readers]
-    notes.facts += [reader.fact() for reader in readers]
+    for reader in readers:
+        reader.note(notes)
     return clean_pool(_Files(tuple(readers)), notes=notes)
 
 
@@ -133,7 +134,7 @@ def read_texts(
     if _ids_repeat([reader], examples, columns, notes):
         reader = replace(reader, id=None)
         examples = tuple(map(_named_by_text, examples))
-    notes.facts.append(reader.fact())
+    reader.note(notes)
     return Table(examples, reader.id)
 
 
@@ -160,12 +161,13 @@ class _Reader:
         id = "" if self.id is None else id_cell(self.records, number, row, self.id)
         return Example(id or uid_of(text, pair), text, pair)
 
-    def fact(self, more: str = "") -> str:
-        """Which columns were taken, and what else was found out about the file."""
+    def note(self, notes: Notes, more: str = "") -> None:
+        """Note which columns were taken, and what else was found out about the file."""
         pair = "" if self.pair is None else f" and `{self.pair}`"
         id = "" if self.id is None else f", id from `{self.id}`"
-        remark = self.records.remark and f"; {self.records.remark}"
-        return f"{self.records.name}: text from `{self.text}`{pair}{more}{id}{remark}"
+        notes.columns.append(f"{self.records.name}: text from `{self.text}`{pair}{more}{id}")
+        if self.records.remark:
+            notes.remarks.append(f"{self.records.name}: {self.records.remark}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -267,6 +267,11 @@ PLACES = {
     "a pool column that is not there": Case(
         FIT + " --pool-text body", "no column `body`", hint="--pool-text"
     ),
+    "two dev files": Case(FIT + " --dev dev.csv --dev dev.csv", "--dev is given 2 times"),
+    "two seeds": Case(FIT + " --seed 1 --seed 2", "--seed is given 2 times; it takes one value"),
+    "two places": Case(FIT + " --out elsewhere", "--out is given 2 times", hint="leave out"),
+    "two rounds of a run": Case(PREDICT + " --round 0 --round 1", "--round is given 2 times"),
+    "two files of numbers": Case("figure rounds c --csv a --csv b", "--csv is given 2 times"),
     "a second pool that is not there": Case(FIT + " -u gone.csv", "gone.csv does not exist"),
     "a second pool of pairs": Case(
         FIT + " -u pairs.csv", "hold pairs of texts", {"pairs.csv": "text_a,text_b\na,b\n"}

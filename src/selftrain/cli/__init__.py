@@ -19,6 +19,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from selftrain.cli import answer, audit, bench, demo, figures, fit, look, sweep, tables
+from selftrain.cli.bundles import Once
 from selftrain.cli.talk import LogLines, say
 from selftrain.errors import SelftrainError
 from selftrain.runs.lines import logged_to
@@ -41,7 +42,7 @@ for command in (
     look.check,
     look.doctor,
 ):
-    app.command()(command)
+    app.command(cls=Once)(command)
 app.add_typer(figures.figure, name="figure")
 
 STOPPED = 130  # the exit code of a program ended by Ctrl-C; typer's too

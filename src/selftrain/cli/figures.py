@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from selftrain.cli import inputs, options
-from selftrain.cli.bundles import with_options
+from selftrain.cli.bundles import Once, with_options
 from selftrain.cli.talk import Watch, say, show_json
 from selftrain.errors import ConfigError, RunError, require
 
@@ -111,7 +111,7 @@ class FigureOutput:
             show_json(numbers.rows())
 
 
-@figure.command()
+@figure.command(cls=Once)
 @with_options
 def rounds(
     file: options.CellsFile,
@@ -135,7 +135,7 @@ def rounds(
     output.write(by_round(results, drawn.wanted(cells)))
 
 
-@figure.command()
+@figure.command(cls=Once)
 @with_options
 def calibration(
     file: options.CellsFile,
@@ -158,7 +158,7 @@ def calibration(
     output.write(pooled(results, drawn.wanted(cells)))
 
 
-@figure.command()
+@figure.command(cls=Once)
 @with_options
 def tsne(
     *,

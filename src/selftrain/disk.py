@@ -137,7 +137,13 @@ def check_target(path: Path) -> None:
     """Raise unless a file can be written here, so that it is known before the work is done."""
     check_local(path, "a file to write")
     with refusals(path, "write"):
-        target, parent = path.resolve(), path.resolve().parent
+        try:
+            target = path.resolve()
+        except RuntimeError:
+            raise RunError(f"{path} is a link that leads to itself", "remove it") from None
+        parent = target.parent
+        if target.exists() and not (target.is_file() or target.is_dir()):
+            raise RunError(f"{path} is neither a file nor a folder", "choose another name")
         if target.is_dir():
             raise RunError(
                 f"{path} is a folder; expected a file", f"name a file in it: {path / 'out.csv'}"

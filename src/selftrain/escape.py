@@ -19,7 +19,8 @@ def harmless(cell: object) -> object:
     """
     if not isinstance(cell, str) or re.fullmatch(r"[+-]?\d+(\.\d+)?", cell):
         return cell
-    return re.sub(r"(^|[;\t\r\n][\s\"]*)(?=[=+\-@＝＋－＠])|^(?=[\t\r\n])", r"\1'", cell)
+    inside = re.sub(r"(?<=[;\t\r\n])([\s\"]*)(?=[=+\-@＝＋－＠])", r"\1'", cell)
+    return f"'{inside}" if re.match(r"[=+\-@＝＋－＠\t\r\n]", cell) else inside
 
 
 def printable(text: str) -> str:

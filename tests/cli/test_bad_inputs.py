@@ -263,7 +263,24 @@ PLACES = {
     "two names of standard input": Case(
         FIT.replace("pool.csv", "-").replace("labelled.csv", "-"), "given for two files"
     ),
-    "a format nobody knows": Case(FIT + " --format cvs", "--format is `cvs`", hint="--format csv"),
+    "a format nobody knows": Case(
+        FIT.replace("pool.csv", "pool") + " --format cvs",
+        "--format is `cvs`",
+        {"pool": POOL},
+        hint="--format csv",
+    ),
+    "a format nobody needs": Case(FIT + " --format tsv", "the name of every file says its format"),
+    "no format of new texts": Case(PREDICT + " --format tsv", "the name of every file says"),
+    "no format of test rows": Case("evaluate done test.csv --format tsv", "the name of every file"),
+    "no format of gold rows": Case("audit done test.csv --format tsv", "the name of every file"),
+    "answers to a link to itself": Case(
+        PREDICT + " -o link.csv", "a link that leads to itself", spoil=link("link.csv", "link.csv")
+    ),
+    "answers to a pipe": Case(
+        PREDICT + " -o pipe.csv",
+        "neither a file nor a folder",
+        spoil=lambda folder: os.mkfifo(folder / "pipe.csv"),
+    ),
     "a pool column that is not there": Case(
         FIT + " --pool-text body", "no column `body`", hint="--pool-text"
     ),
@@ -285,7 +302,9 @@ PLACES = {
     "a setting that is no switch": Case(
         FIT, "`keep_na` is 'yes'; expected true or false", config='keep_na = "yes"'
     ),
-    "a setting that is no format": Case(FIT, "--format is `xml`", config='format = "xml"'),
+    "a setting that is no format": Case(
+        FIT.replace("pool.csv", "pool"), "--format is `xml`", {"pool": POOL}, 'format = "xml"'
+    ),
     "an unknown column setting": Case(FIT, "unknown entry `pool`", config='columns.pool = "a"'),
     "a config that is UTF-16": Case(
         FIT.replace("quick.toml", "a.toml"), "is not TOML", {"a.toml": "seed = 1".encode("utf-16")}

@@ -12,7 +12,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from io import TextIOWrapper
 from typing import Annotated, NoReturn
 
@@ -52,9 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command; our own errors become one line and a hint, anything else shows its trace."""
     speak_utf8()
     let_waiting_threads_sleep()
-    clean_up_when_ended()
     try:
-        with logged_to(LogLines()):
+        with logged_to(LogLines()), cleaning_up():
             code = app(arguments, prog_name="selftrain", standalone_mode=False)
         sys.stdout.flush()  # here, where an error of the system can still be reported
     except OSError as error:
@@ -103,15 +103,23 @@ def let_waiting_threads_sleep() -> None:
         os.environ["GOMP_SPINCOUNT"] = SHORT_SPIN
 
 
-def clean_up_when_ended() -> None:
+@contextmanager
+def cleaning_up() -> Iterator[None]:
     """Let a command that is ended from outside remove its half-written files first.
 
     By itself Python ends at once. The exit code is the one that a shell gives: 143 for SIGTERM.
     """
-    if threading.current_thread() is threading.main_thread():  # no other may set a handler
-        for number in ENDING:
-            if signal.getsignal(number) is signal.SIG_DFL:
-                signal.signal(number, _end)
+    if threading.current_thread() is not threading.main_thread():  # no other may set a handler
+        yield
+        return
+    unset = [number for number in ENDING if signal.getsignal(number) is signal.SIG_DFL]
+    for number in unset:
+        signal.signal(number, _end)
+    try:
+        yield
+    finally:
+        for number in unset:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _end(number: int, _: object) -> NoReturn:

@@ -70,6 +70,7 @@ def predict(
     if out is not None:
         check_format(out, excel_safe=excel_safe)
         inputs.check_spared([out], texts, run)
+    inputs.check_format_used(reading.format, texts)
     notes = Notes()
     # Rows that run down a terminal are their own sign of life; a bar would be torn by them.
     with Watch(quiet=out is None and sys.stdout.isatty()) as watch:
@@ -121,6 +122,7 @@ def evaluate(
     from selftrain.data.read import read_labelled
     from selftrain.data.rows import Notes
 
+    inputs.check_format_used(reading.format, test)
     notes = Notes()
     with Watch() as watch:
         with watch.busy("reading"):

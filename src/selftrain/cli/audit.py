@@ -10,7 +10,7 @@ import typer
 
 from selftrain.cli import options
 from selftrain.cli.bundles import with_options
-from selftrain.cli.inputs import check_fits, tell
+from selftrain.cli.inputs import check_fits, check_format_used, tell
 from selftrain.cli.talk import Watch, show, show_json
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def audit(
     from selftrain.data.read import read_labelled
     from selftrain.data.rows import Notes
 
+    check_format_used(reading.format, gold)
     notes = Notes()
     with Watch() as watch:
         with watch.busy("reading"):

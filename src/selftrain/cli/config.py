@@ -74,7 +74,8 @@ class Config:
     cache_mb: int = 4096
     """At most this many megabytes of them; 0: they are computed each time."""
     format: str | None = None
-    """Of files whose names do not say it: csv, tsv, jsonl, json, parquet or xlsx."""
+    """Of files whose names do not say it: csv, tsv, jsonl, json, parquet or xlsx. Nothing: csv for
+    standard input and pipes."""
     keep_na: bool = False
     """Whether `NA`, `NULL` and `None` are classes and not empty labels."""
     exact_labels: bool = False

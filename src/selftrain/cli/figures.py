@@ -187,6 +187,7 @@ def tsne(
     """
     require(rows >= 3, "--rows", rows, "3 or more", "--rows 1000")
     output.check_spared(test, *runs)
+    inputs.check_format_used(reading.format, test)
 
     from selftrain.data.read import read_labelled
     from selftrain.data.rows import Notes

@@ -31,6 +31,7 @@ def read_rows(files: DataOptions, settings: Config, notes: Notes) -> tuple[Split
     from selftrain.data.split import make_split
 
     check_one_stdin(files.labelled, *files.unlabelled, files.dev, files.test)
+    check_format_used(settings.format, files.labelled, *files.unlabelled, files.dev, files.test)
     columns, how = Columns(**settings.columns), settings.reading()
     gold = read_labelled(files.labelled, columns, how, notes=notes)
     if settings.shots is not None:
@@ -56,6 +57,25 @@ def tell(notes: Notes, *, columns: bool = False) -> None:
     warn(notes)
 
 
+def is_same(path: Path, other: Path) -> bool:
+    """Whether two paths lead to one file, also by links."""
+    try:
+        return path.samefile(other)
+    except OSError:  # one of them does not exist, or nobody may look
+        return False
+
+
+def check_format_used(form: str | None, *files: Path | None) -> None:
+    """Raise where a format is given and the name of every file already says its own."""
+    from selftrain.data.files import format_by_name
+
+    if form is not None and all(file is None or format_by_name(file) for file in files):
+        raise ConfigError(
+            f"--format is {form}, and the name of every file says its format",
+            "leave out --format, or give the file another ending",
+        )
+
+
 def check_spared(outs: Sequence[Path | None], *given: Path | None) -> None:
     """Raise where a command would write over one of its own inputs, also through a link.
 
@@ -65,8 +85,7 @@ def check_spared(outs: Sequence[Path | None], *given: Path | None) -> None:
 
     for out in filter(None, outs):
         for source in filter(None, given):
-            same = out.exists() and source.exists() and out.samefile(source)
-            if same or belongs_to(source, out):
+            if is_same(out, source) or belongs_to(source, out):
                 raise ConfigError(
                     f"{out} is read by this command: writing it would destroy it",
                     "choose another name: -o NEW",

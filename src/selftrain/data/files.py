@@ -117,20 +117,26 @@ def _format(path: Path, source: Source, form: str | None) -> str:
         raise DataError(
             f"--format is `{form}`; expected one of {', '.join(FORMATS)}", f"--format {near}"
         )
-    suffix = _suffix(path)
-    if form is None and suffix in (*DELIMITERS, ".json", ".xlsx", ".xlsm"):
-        return "xlsx" if suffix == ".xlsm" else suffix[1:]
-    if form is None and (suffix in JSON_LINES or suffix in PARQUET):
-        return "jsonl" if suffix in JSON_LINES else "parquet"
-    if form is None and source.copy is None:
+    named = format_by_name(path)
+    if named is None and form is None and source.copy is None:
         raise DataError(
             f"{path} ends in `{path.suffix}`; expected .csv, .tsv, .jsonl, .json (each also .gz), "
             ".parquet or .xlsx",
             sources.AS_CSV
-            if suffix in (".xls", ".ods", ".numbers", ".xlsb")
+            if _suffix(path) in (".xls", ".ods", ".numbers", ".xlsb")
             else "say what it holds: --format csv",
         )
-    return form or "csv"
+    return named or form or "csv"
+
+
+def format_by_name(path: Path) -> str | None:
+    """The format that the ending of a name says; None where it says none."""
+    suffix = _suffix(path)
+    if suffix in JSON_LINES or suffix in PARQUET:
+        return "jsonl" if suffix in JSON_LINES else "parquet"
+    if suffix in (".xlsx", ".xlsm"):
+        return "xlsx"
+    return suffix[1:] if suffix in (*DELIMITERS, ".json") else None
 
 
 def _suffix(path: Path) -> str:

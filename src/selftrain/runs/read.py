@@ -121,7 +121,7 @@ def existing(folder: Path) -> Manifest | None:
 
 def belongs_to(folder: Path, path: Path) -> bool:
     """Whether a path leads to a part of a run folder, which nothing else may write."""
-    place, inside = folder.resolve(), path.resolve()
+    place, inside = (Path(os.path.realpath(each)) for each in (folder, path))
     if not inside.is_relative_to(place) or inside == place:
         return False
     return inside.relative_to(place).parts[0] in (MANIFEST, ROUNDS, LOCK, "estimate.json")

@@ -112,6 +112,10 @@ def test_the_pool_may_name_its_text_otherwise(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("body,text\none,no\n")
     columns = Columns(text="text", pool_text="body")
     assert list(read_unlabelled(tmp_path / "a.csv", columns, notes=Notes())) == examples(["one"])
+    for wrong in (Columns(text="txt"), Columns(pool_text="txt")):
+        with pytest.raises(DataError, match="no column `txt`") as error:
+            read_unlabelled(tmp_path / "a.csv", wrong, notes=Notes())
+        assert error.value.hint == "did you mean --pool-text text?"
 
 
 # ── JSON ──

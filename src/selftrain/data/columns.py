@@ -33,7 +33,7 @@ def text_columns(
             return a, b
     column = _by_usual_name(records, TEXT_NAMES)
     if column is None:
-        raise _no_column(records, "text", TEXT_NAMES)
+        raise _no_column(records, "text", TEXT_NAMES, flag)
     return column, second
 
 
@@ -43,7 +43,7 @@ def label_column(records: Records, label: str | None) -> str:
         return _by_given_name(records, label, "--label")
     column = _by_usual_name(records, LABEL_NAMES)
     if column is None:
-        raise _no_column(records, "label", LABEL_NAMES)
+        raise _no_column(records, "label", LABEL_NAMES, "--label")
     return column
 
 
@@ -72,8 +72,8 @@ def _by_given_name(records: Records, wanted: str, flag: str) -> str:
     )
 
 
-def _no_column(records: Records, role: str, names: Sequence[str]) -> DataError:
-    hint = f"name the column: --{role} COLUMN (the first line of a file names its columns)"
+def _no_column(records: Records, role: str, names: Sequence[str], flag: str) -> DataError:
+    hint = f"name the column: {flag} COLUMN (the first line of a file names its columns)"
     return DataError(
         f"{records.name} has no {role} column (one of {', '.join(names)}); "
         f"it has {listing(records.columns) or 'none'}",

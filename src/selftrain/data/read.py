@@ -101,7 +101,6 @@ def read_pool(
     notes: Notes,
 ) -> Pool:
     """One pool from several sources, in their order."""
-    flag = "--text" if columns.pool_text is None else "--pool-text"
     named = replace(columns, text=columns.pool_text or columns.text)
     readers = []
     for source in sources:
@@ -109,7 +108,7 @@ def read_pool(
         stray = stray_label_column(rows, columns.label)
         if stray is not None:
             notes.add(f"label column `{stray}` in the pool ignored")
-        readers.append(_Reader.of(rows, named, flag))
+        readers.append(_Reader.of(rows, named, "--pool-text"))
     if len({reader.pair is None for reader in readers}) > 1:
         raise DataError(
             "some files of the pool hold pairs of texts and others single texts",

@@ -105,13 +105,15 @@ class Source:
         with self.open() as file:
             for number, raw in enumerate(iter(partial(file.read, FIRST_BYTES), b"")):
                 try:
-                    yield decoder.decode(raw)
+                    text = decoder.decode(raw)
                 except UnicodeDecodeError as error:
                     place = number * FIRST_BYTES + error.start + 1
                     raise DataError(
                         f"{self.name}: the byte at about {place:,} is not UTF-8",
                         _convert(self, _encoding(raw)),
                     ) from None
+                if text:  # not if it is the first byte of a character alone
+                    yield text
 
     def start(self) -> bytes:
         """The first bytes, without a byte order mark and blanks."""

@@ -24,7 +24,7 @@ from typing import Literal, TypeVar
 from safetensors import SafetensorError
 
 from selftrain.errors import RunError, parsed
-from selftrain.escape import brief
+from selftrain.escape import brief, printable
 
 T = TypeVar("T")
 
@@ -111,6 +111,58 @@ def refusals(path: Path, doing: Literal["read", "write"]) -> Iterator[None]:
             if code == errno.ENOSPC
             else f"look at the folder and its rights: ls -la {parent}",
         ) from error
+
+
+# ── where something may be written ───────────────────────────────────────────────────────────
+
+
+def check_local(path: Path, what: str) -> None:
+    """Raise unless a path is a local one that every library can write.
+
+    ``what`` names the thing to be written. Libraries take ``s3://…`` and ``file:///…`` for another
+    place than Python does, and some write no name that is not UTF-8.
+    """
+    shown = printable(str(path))
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", str(path)):
+        raise RunError(
+            f"{shown} is an address; {what} has a local path", f"name it without one: {path.name}"
+        )
+    if not _is_utf8(str(path)):
+        raise RunError(f"{shown} is not UTF-8; {what} needs a name that is", "choose another name")
+    if "\0" in str(path):
+        raise RunError(f"{shown} has a NUL character in its name", "choose another name")
+
+
+def check_target(path: Path) -> None:
+    """Raise unless a file can be written here, so that it is known before the work is done."""
+    check_local(path, "a file to write")
+    with refusals(path, "write"):
+        try:
+            target = path.resolve()
+        except RuntimeError:
+            raise RunError(f"{path} is a link that leads to itself", "remove it") from None
+        parent = target.parent
+        if target.exists() and not (target.is_file() or target.is_dir()):
+            raise RunError(f"{path} is neither a file nor a folder", "choose another name")
+        if target.is_dir():
+            raise RunError(
+                f"{path} is a folder; expected a file", f"name a file in it: {path / 'out.csv'}"
+            )
+        if not parent.is_dir():
+            raise RunError(
+                f"cannot write {path}: there is no folder {parent}",
+                f"make it first: mkdir -p {shlex.quote(str(parent))}",
+            )
+        if not os.access(parent, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # Python keeps other bytes of a name as halves of characters
+        return False
+    return True
 
 
 # ── reading what anyone may have written ─────────────────────────────────────────────────────

@@ -10,14 +10,17 @@ LONGEST = 300  # characters of such a text in a message
 def harmless(cell: object) -> object:
     """A cell that no spreadsheet runs as a formula: a quote goes before the signs that start one.
 
-    A text may come from anyone, and ``=HYPERLINK(…)`` in it would act when the file is opened.
+    A text may come from anyone, and ``=HYPERLINK(…)`` in it would act when the file is opened. A
+    spreadsheet that takes ``;`` for the separator begins a cell after it, also inside of quotes.
     Numbers stay as they are.
 
-    >>> harmless("=1+1"), harmless("＝1+1"), harmless("-1"), harmless("fine")
-    ("'=1+1", "'＝1+1", '-1', 'fine')
+    >>> harmless("=1+1"), harmless("＝1+1"), harmless("a;=1"), harmless("-1"), harmless("fine")
+    ("'=1+1", "'＝1+1", "a;'=1", '-1', 'fine')
     """
-    risky = isinstance(cell, str) and re.match(r"[=+\-@＝＋－＠\t\r\n]", cell)
-    return f"'{cell}" if risky and not re.fullmatch(r"[+-]?\d+(\.\d+)?", str(cell)) else cell
+    if not isinstance(cell, str) or re.fullmatch(r"[+-]?\d+(\.\d+)?", cell):
+        return cell
+    inside = re.sub(r"(?<=[;\t\r\n])([\s\"]*)(?=[=+\-@＝＋－＠])", r"\1'", cell)
+    return f"'{inside}" if re.match(r"[=+\-@＝＋－＠\t\r\n]", cell) else inside
 
 
 def printable(text: str) -> str:

@@ -16,7 +16,7 @@ DATA = {
     "missing dev file": Case(FIT + " --dev deve.csv", "deve.csv", hint="did you mean dev.csv?"),
     "a folder for a file": Case(FIT.replace("labelled.csv", "."), "is a folder"),
     "an ending nobody reads": Case(
-        FIT.replace("pool.csv", "pool.xlsx"), "ends in `.xlsx`", {"pool.xlsx": b"PK"}
+        FIT.replace("pool.csv", "pool.doc"), "ends in `.doc`", {"pool.doc": b"PK"}
     ),
     "missing text column": Case(FIT + " --text review", "no column `review`"),
     "misspelt label column": Case(FIT + " --label lable", "`lable`", hint="--label label"),
@@ -43,7 +43,7 @@ DATA = {
         FIT.replace("pool.csv", "pool.parquet"), "cannot be read as Parquet", {"pool.parquet": "a"}
     ),
     "empty labelled text": Case(FIT, "the text is empty", labelled((" ", "good"))),
-    "NaN label": Case(FIT, "the label is NaN", labelled(("a film", "nan"))),
+    "NaN label": Case(FIT, "the label is nan", labelled(("a film", "nan"))),
     "empty label": Case(FIT, "the label is empty", labelled(("a film", ""))),
     "one class": Case(
         FIT,
@@ -59,8 +59,8 @@ DATA = {
         FIT, "has two labels: `good` and `bad`", labelled(("a film", "good"), ("a film", "bad"))
     ),
     "one id, two rows": Case(
-        FIT,
-        "4 rows have the id `7`",
+        FIT + " --id id",
+        "the id `7` names two texts",
         {"labelled.csv": csv([("7", *row) for row in TWICE], "id", "text", "label")},
     ),
     "unseen dev label": Case(

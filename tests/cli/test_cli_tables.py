@@ -144,7 +144,7 @@ GIVEN = {
 
 def test_every_flag_is_known_here() -> None:
     known = {each.name for each in typer.main.get_command(app).params}
-    assert known == GIVEN.keys() | {"kind", "form", "out", "as_json"}
+    assert known == GIVEN.keys() | {"kind", "form", "out", "as_json", "excel_safe"}
 
 
 @pytest.mark.parametrize("kind", sorted(READ))

@@ -39,6 +39,17 @@ def first_words(said: command.Said) -> list[str]:
     return [word for word in words[: words.index("ladder")] if word != "check"]
 
 
+def test_fit_says_which_columns_it_took(folder: Path, bert: Path) -> None:
+    (folder / "pool.csv").write_text("ID;Body\n" + "".join(f"{n};text, {n}\n" for n in range(9)))
+    said = selftrain(FIT.format(bert=bert) + " --rounds 0 --pool-text Body")
+    assert said.code == 0
+    assert said.read == [
+        "labelled.csv: text from `text`, label from `label`",
+        "pool.csv: text from `Body`, id from `ID`",
+    ]
+    assert said.lines[0] == "pool.csv: fields separated by `;`"
+
+
 def test_fit_on_a_finished_run_says_so_and_shows_its_rounds_again(life: Path, bert: Path) -> None:
     before = command.snapshot(life)
     said = selftrain(FIT.format(bert=bert) + " --dev dev.csv")
@@ -110,7 +121,8 @@ def test_predict_prints_csv_or_json_lines_and_writes_what_the_name_says(
     assert [each["label"] for each in answers] == [row["label"] for row in rows]
     assert answers[0]["text"] == command.sentences(1, first=300)[0][0]
 
-    assert selftrain(f"{PREDICT} {bert} -o answers.csv") == (0, "", "")
+    wrote = "written: answers.csv, 10 rows\n"
+    assert selftrain(f"{PREDICT} {bert} -o answers.csv") == (0, "", wrote)
     assert (life / "answers.csv").read_text() == printed.out
 
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from formats import FORMATS, as_csv, as_parquet, message_and_hint
-from selftrain.data import files
+from selftrain.data import files, sources
 from selftrain.data.read import Columns, read_labelled, read_unlabelled
 from selftrain.data.rows import Notes, examples
 from selftrain.errors import DataError
@@ -21,21 +21,38 @@ LABELLED = (
     ("ragged.csv", b"text,label\na,x\nb, c,x\n", "line 3: 3 fields; the header has 2", '"like, th'),
     ("short.tsv", b"text\tlabel\na\n", "line 2: 1 fields; the header has 2", "in quotes"),
     ("quote.csv", b'text,label\na,x\n"b,x\n', "line 3: not valid CSV: unexpected end", '""no""'),
-    ("stray.tsv", b'text\tlabel\n"a" b\tx\n', "line 2: not valid CSV", "double those inside"),
-    ("mac.csv", b"text,label\ra,x\r", "line 1: not valid CSV: new-line", "close every quote"),
+    ("stray.tsv", b'"text"\t"label"\n"a" b\tx\n', "line 2: not valid CSV", "double those inside"),
+    ("open.tsv", b'"text"\t"label"\na\tx\n"b\tx\n', "line 3: not valid CSV", "close every quote"),
+    ("tab.tsv", b"text\tlabel\na\tb\tx\n", "line 2: 3 fields; the header has 2", "in quotes"),
+    ("euro.csv", b"text;label\na;b;x\n", "line 2: 3 fields; the header has 2", '"like; this"'),
     ("twice.csv", b"text,label,text\n", "two columns are named `text`", "rename"),
     ("latin.csv", b"text,label\ncaf\xe9,x\n", "line 2: byte 0xe9 at 4 is not", "-f WINDOWS-1252"),
     ("utf16.csv", "text,label\n".encode("utf-16"), "line 1: byte 0xff at 1", "-f UTF-16 -t UTF-8"),
     ("wide.csv", "text,label\n".encode("utf-16-le"), "line 1: a NUL byte", "-f UTF-16"),
-    ("nul.jsonl", b'{"text": "a\0", "label": "x"}\n', "line 1: a NUL byte", "iconv"),
-    ("zipped.csv", gzip.compress(b"text,label\n"), "byte 0x8b at 2", "zipped.csv.gz"),
+    ("nul.jsonl", b'{"text": "a\0", "label": "x"}\n', "line 1: a NUL byte", "tr -d"),
+    ("zipped.csv", gzip.compress(b"text,label\n"), "is gzipped", "zipped.csv.gz"),
     ("plain.csv.gz", b"text,label\na,x\n", "not a whole gzip file", "file "),
     ("cut.csv.gz", gzip.compress(b"text,label\na,x\n")[:-9], "not a whole gzip file", "file "),
     ("bad.parquet", b"text,label\na,x\n", "cannot be read as Parquet", "ending in .csv"),
     ("none.parquet", b"", "cannot be read as Parquet", "ending in .csv"),
-    ("book.xlsx", b"PK", "ends in `.xlsx`; expected .csv", "save it as CSV"),
-    ("rows.json", b"[]", "ends in `.json`", "jq -c '.[]'"),
-    ("array.jsonl", b'[{"text": "a"}]\n', "line 1: an array; expected an object", "jq -c"),
+    ("book.xlsx", b"PK", "cannot be read as an Excel workbook", "CSV UTF-8"),
+    ("book.csv", b"PK\x03\x04", "is an Excel workbook", "CSV UTF-8"),
+    ("old.csv", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Excel", "CSV UTF-8"),
+    ("old.xls", b"\xd0\xcf\x11\xe0", "ends in `.xls`", "CSV UTF-8"),
+    ("rows.txt", b"text,label\na,x\n", "ends in `.txt`", "--format csv"),
+    ("page.csv", b"<!DOCTYPE html><html>", "is a web page", "download"),
+    ("table.csv", b"PAR1", "is a Parquet file", "table.parquet"),
+    ("rows.json", b"[]", "has no rows", "text,label"),
+    ("cut.json", b'[{"text": "a", "label": "x"},', "row 2: the array is cut", '[{"text"'),
+    ("open.json", b'[{"text": "a", "label": "x"', "row 1: not JSON", '[{"text"'),
+    ("mixed.json", b'[{"text": "a", "label": "x"}, 3]', "row 2: '3]'; expected `{`", '[{"text"'),
+    ("comma.json", b'[{"text": "a", "label": "x"} {}]', "expected `,`", '[{"text"'),
+    ("twice.json", b'[{"text": "a", "text": "b"}]', "row 1: not JSON: two entries", '[{"text"'),
+    ("twice.jsonl", b'{"text": "a", "text": "b"}', "two entries are named `text`", "one object"),
+    ("spread.json", b'{\n "text": "a",\n "label": "x"\n}\n', "line 1: not JSON", "jq -c ."),
+    ("latin.json", b'[{"text": "caf\xe9", "label": "x"}]', "is not UTF-8", "-f WINDOWS-1252"),
+    ("array.jsonl", b'[{"text": "a"}]\n', "line 1: an array; expected an object", ".json"),
+    ("json.csv", b'{"text": "a", "label": "x"}\n' * 2, "holds JSON", ".jsonl"),
     ("number.jsonl", b"3\n", "line 1: 3; expected an object", '{"text"'),
     ("comma.jsonl", b'{"text": "a",}\n', "line 1: not JSON", "one object on each line"),
     ("deep.jsonl", b"[" * 100_000 + b"\n", "line 1: not JSON", "one object on each line"),
@@ -52,15 +69,25 @@ LABELLED = (
     ("many.jsonl", b'{"text": "a", "label": ["x"]}\n', "the label is ['x']", "--label COLUMN"),
     ("null.jsonl", b'{"text": "a", "label": null}\n', "line 1: the label is empty", "delete"),
     ("nan.jsonl", b'{"text": "a", "label": NaN}\n', "line 1: the label is empty", "unlabelled"),
-    ("nan.csv", b"text,label\na,nan\n", "line 2: the label is NaN", "move it to the unlabelled"),
+    (
+        "nan.csv",
+        b"text,label\na,nan\n",
+        "line 2: the label is nan, which stands for none",
+        "--keep-na",
+    ),
     ("nolabel.csv", b"text,label\na,\n", "line 2: the label is empty", "delete the row"),
     ("notext.csv", b"text,label\na,x\n  ,x\n", "line 3: the text is empty", "delete the row"),
     ("nopair.csv", b"text_a,text_b,label\na,,x\n", "line 2: the text is empty", "fill it in"),
     ("strange.csv", b"utterance,label\na,x\n", "no text column", "--text COLUMN"),
     ("unlabelled.csv", b"text,note\na,x\n", "no label column (one of label", "--label COLUMN"),
-    ("semicolon.csv", b"text;label\na;x\n", "no text column", "separated by `;`"),
-    ("tabs.csv", b"text\tlabel\na\tx\n", "no text column", ".tsv"),
-    ("ids.csv", b"id,text,label\n1,a,x\n2,b,x\n1,c,x\n", "2 rows have the id `1`", "unique"),
+    (
+        "case.csv",
+        b"text,label\na,Good\nb,good\n",
+        "`Good` and `good` differ only in case",
+        "--exact",
+    ),
+    ("number.csv", b"text,label\na,1\nb,1.0\n", "`1` and `1.0` differ only in how", "--exact"),
+    ("long.csv", b"text,label\na," + b"x" * 2000, "the label has 2,000 characters", "--label"),
 )
 
 
@@ -101,7 +128,7 @@ def test_a_text_in_place_of_a_path_is_an_error():
 
 
 def test_a_field_without_end_is_a_quote_left_open(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "FIELD_LIMIT", 1000)
+    monkeypatch.setattr(sources, "FIELD_LIMIT", 1000)
     path = tmp_path / "open.csv"
     for open_end in (b"b\n", b'b\n","'):  # one field without end, or one after the other
         path.write_bytes(b'text,label\n"a' + open_end * 2000)
@@ -124,7 +151,7 @@ def test_the_names_of_a_wide_file_are_compared_at_once(tmp_path):
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_line_or_cell_without_end_is_refused_by_its_number(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "FIELD_LIMIT", 1000)
+    monkeypatch.setattr(sources, "FIELD_LIMIT", 1000)
     rows = [{"text": "b" * 900, "label": "x"}, {"text": "a" * 1001, "label": "x"}]
     (tmp_path / name).write_bytes(FORMATS[name](rows))
     with pytest.raises(DataError, match=r"(line|row) [23]: .*more than 1,000 bytes") as error:
@@ -135,7 +162,7 @@ def test_a_line_or_cell_without_end_is_refused_by_its_number(name, tmp_path, mon
 
 
 def test_of_a_line_without_end_only_its_start_is_in_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "FIELD_LIMIT", 2**20)
+    monkeypatch.setattr(sources, "FIELD_LIMIT", 2**20)
     path = tmp_path / "long.jsonl.gz"
     path.write_bytes(gzip.compress(b"a" * 2**25))
     tracemalloc.start()

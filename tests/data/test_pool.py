@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from formats import FORMATS, as_csv, gold
 from selftrain.data import pool as pool_room
-from selftrain.data.pool import HashSet, hash_of, remove_overlap
-from selftrain.data.read import read_unlabelled
-from selftrain.data.rows import Notes, examples
+from selftrain.data.pool import HashSet, clean_pool, hash_of, remove_overlap
+from selftrain.data.read import Columns, read_pool, read_unlabelled
+from selftrain.data.rows import Example, Notes, examples
+from selftrain.errors import DataError
 
 
 @pytest.fixture(params=["in memory", "streamed"])
@@ -62,10 +63,42 @@ def test_what_a_pool_drops_is_counted_once():
 
 
 @pytest.mark.usefixtures("either_way")
-def test_a_row_is_a_duplicate_by_its_id_or_by_its_text():
-    rows = [("1", "a"), ("1", "b"), ("2", "a"), ("3", "c")]
-    pool = read_unlabelled([{"id": id, "text": text} for id, text in rows], notes=Notes())
+def test_a_row_is_a_duplicate_by_its_text_whatever_its_id():
+    rows = [("1", "a"), ("2", "a"), ("1", "a"), ("3", "c")]
+    notes = Notes()
+    pool = read_unlabelled([{"id": id, "text": text} for id, text in rows], notes=notes)
     assert [row.uid for row in pool] == ["1", "3"]
+    assert dict(notes) == {"duplicate pool rows dropped": 2}
+
+
+@pytest.mark.usefixtures("either_way")
+def test_a_column_whose_ids_repeat_is_not_taken_for_ids_and_no_text_is_lost():
+    rows = [{"ID": number % 3, "text": text} for number, text in enumerate("abcdef")]
+    notes = Notes()
+    pool = read_unlabelled(rows, notes=notes)
+    assert list(pool) == examples(list("abcdef"))
+    assert dict(notes) == {"rows with the `ID` of another text: rows are named by their texts": 3}
+    with pytest.raises(DataError, match="the id `0` names two texts; ids must be unique") as error:
+        read_unlabelled(rows, Columns(id="ID"), notes=Notes())
+    assert "leave out --id" in error.value.hint
+
+
+def test_rows_with_the_id_of_another_row_are_counted_as_ids():
+    notes = Notes()
+    pool = clean_pool([Example("1", "a"), Example("1", "b"), Example("2", "a")], notes=notes)
+    assert [row.text for row in pool] == ["a"]
+    assert dict(notes) == {
+        "pool rows with the id of another row dropped": 1,
+        "duplicate pool rows dropped": 1,
+    }
+
+
+def test_ids_of_two_files_that_name_two_texts_are_no_ids(tmp_path):
+    (tmp_path / "a.csv").write_text("id,text\n1,a\n2,b\n")
+    (tmp_path / "b.csv").write_text("id,text\n1,c\n2,b\n")
+    paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    assert list(read_pool(paths, notes=Notes())) == examples(["a", "b", "c"])
+    assert [row.uid for row in read_pool(paths[:1], notes=Notes())] == ["1", "2"]
 
 
 @pytest.mark.usefixtures("either_way")

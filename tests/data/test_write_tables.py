@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import io
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow.parquet
 import pytest
 
 from selftrain.data.files import records
@@ -44,14 +41,33 @@ def test_what_is_written_is_read_again(name: str, tmp_path: Path) -> None:
     assert rows == [tuple(map(str, row)) if as_text else row for row in ROWS]
 
 
-def test_formulas_get_a_quote_in_csv_and_are_exact_elsewhere(tmp_path: Path) -> None:
-    for name in ("t.csv", "t.jsonl", "t.parquet"):
-        write_table(tmp_path / name, ["=name"], [("=1+1",), ("-1",)])
-    [header, *cells] = csv.reader((tmp_path / "t.csv").open(encoding="utf-8", newline=""))
-    assert (header, cells) == (["'=name"], [["'=1+1"], ["-1"]])
-    lines = [json.loads(line) for line in (tmp_path / "t.jsonl").read_text("utf-8").splitlines()]
-    assert lines == [{"=name": "=1+1"}, {"=name": "-1"}]
-    assert pyarrow.parquet.read_table(tmp_path / "t.parquet").to_pylist() == lines
+SIGNS = ["+ve", "-abc", "@user hello", "=1+1", "-1", '"open', "a\tb", "x;=1"]
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.jsonl", "t.parquet", "t:1.parquet"])
+def test_a_text_is_written_as_it_is_whatever_sign_it_starts_with(name: str, tmp_path: Path) -> None:
+    write_table(tmp_path / name, ["=name"], [(sign,) for sign in SIGNS])
+    assert [row["=name"] for _, row in records(tmp_path / name)] == SIGNS
+
+
+@pytest.mark.parametrize(("name", "delimiter"), [("t.csv", ","), ("t.tsv", "\t")])
+def test_a_guarded_file_holds_no_formula_and_every_cell_in_quotes(
+    name: str, delimiter: str, tmp_path: Path
+) -> None:
+    rows = [(1, "=1+1", 0.5), (2, "-1", 1.0), (3, "a;=1+1", 0.0)]
+    write_table(tmp_path / name, ["n", "=name", "p"], rows, excel_safe=True)
+    raw = (tmp_path / name).read_text("utf-8").splitlines()
+    assert raw[1:] == [
+        delimiter.join(('"1"', '"\'=1+1"', '"0.5"')),
+        delimiter.join(('"2"', '"-1"', '"1.0"')),
+        delimiter.join(('"3"', '"a;\'=1+1"', '"0.0"')),
+    ]
+
+
+@pytest.mark.parametrize("name", ["t.jsonl", "t.parquet"])
+def test_only_csv_and_tsv_are_guarded(name: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="--excel-safe guards CSV and TSV files"):
+        write_table(tmp_path / name, ["a"], [("b",)], excel_safe=True)
 
 
 def test_control_codes_are_spelt_out_on_a_terminal_only() -> None:

@@ -49,13 +49,16 @@ def test_a_control_code_is_spelt_out_and_obeyed_by_no_format() -> None:
     assert r'"\x1b[2J"' in csv([sheet]).split("\n")
 
 
-def test_csv_is_read_back_cell_by_cell_and_holds_no_formula() -> None:
-    found = list(reading.reader(StringIO(csv([ODD, ODD]))))
+@pytest.mark.parametrize(("excel_safe", "cell"), [(False, "=1+1"), (True, "'=1+1")])
+def test_csv_is_read_back_cell_by_cell_and_holds_no_formula_if_asked(
+    excel_safe: bool, cell: str
+) -> None:
+    found = list(reading.reader(StringIO(csv([ODD, ODD], excel_safe=excel_safe))))
     one = [
         ["50 % & more_or_less"],
         ["name", "a|b"],
         ["[x] \\ <1M #1", "81.0 ± 1.4"],
-        ["'=1+1", "-0.4"],
+        [cell, "-0.4"],
         ["a note in {two} lines"],
     ]
     assert found == [*one, [], *one]

@@ -222,3 +222,16 @@ def test_loading_is_silent(checkpoint: Path, capfd: pytest.CaptureFixture[str]) 
     capfd.readouterr()
     load(checkpoint)
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_checkpoint_that_needs_its_own_code_is_refused_with_a_hint_that_fits(
+    checkpoint: Path,
+) -> None:
+    config = json.loads((checkpoint / "config.json").read_text())
+    ours = {"model_type": "ours", "auto_map": {"AutoConfig": "ours.Config"}}
+    (checkpoint / "config.json").write_text(json.dumps({**config, **ours}))
+    (checkpoint / "ours.py").write_text("raise SystemExit('code of a checkpoint was run')")
+    with pytest.raises(ModelError, match="cannot be loaded") as error:
+        load(checkpoint)
+    assert "no code of a checkpoint is run" in error.value.hint
+    assert "damaged" not in error.value.hint

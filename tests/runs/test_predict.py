@@ -11,12 +11,14 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet
 import pytest
 import torch
 
 import small_run
+from selftrain.data.files import records
 from selftrain.data.read import Table, read_texts
 from selftrain.data.rows import Example, Notes, examples
 from selftrain.data.task import Task
@@ -42,10 +44,8 @@ def model(backbone: Backbone) -> Classifier:
     return build(task, backbone, Architecture(Adapter(width=4)), seed=3)
 
 
-def answered(
-    model: Classifier, table: Table, out: Path | None = None, *, texts: bool = False
-) -> None:
-    predict(model, table, out, AnswerOptions(passes=3, texts=texts), machine=small_run.MACHINE)
+def answered(model: Classifier, table: Table, out: Path | None = None, **options: Any) -> None:
+    predict(model, table, out, AnswerOptions(passes=3, **options), machine=small_run.MACHINE)
 
 
 def table(texts: list[str] = TEXTS) -> Table:
@@ -138,13 +138,16 @@ def test_texts_are_repeated_only_when_asked_for(model: Classifier, tmp_path: Pat
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "\n=1"])
-def test_a_text_that_spreadsheets_would_run_is_quoted_in_csv_and_exact_elsewhere(
+def test_a_text_is_written_exactly_unless_it_is_guarded_for_spreadsheets(
     text: str, model: Classifier, tmp_path: Path
 ) -> None:
-    for name in ("out.csv", "out.jsonl"):
+    for name in ("out.csv", "out.tsv", "out.jsonl"):
         answered(model, table([text]), tmp_path / name, texts=True)
-    assert read_csv(tmp_path / "out.csv")[0]["text"] == f"'{text}"
-    assert json.loads((tmp_path / "out.jsonl").read_text())["text"] == text
+        assert [row["text"] for _, row in records(tmp_path / name)] == [text]
+    answered(model, table([text]), tmp_path / "safe.csv", texts=True, excel_safe=True)
+    [safe] = read_csv(tmp_path / "safe.csv")
+    assert safe["text"].startswith("'")
+    assert safe["text"].replace("'", "") == text
 
 
 def test_a_label_that_is_a_negative_number_stays_a_number(

@@ -42,8 +42,13 @@ class Said(NamedTuple):
 
     @property
     def lines(self) -> list[str]:
-        """What was said on stderr, line by line, without the blank ones."""
-        return [line for line in self.err.splitlines() if line]
+        """What was said on stderr, line by line, without the blank ones and ``read``."""
+        return [line for line in self.err.splitlines() if line and line not in self.read]
+
+    @property
+    def read(self) -> list[str]:
+        """The lines that say which columns were taken."""
+        return [line for line in self.err.splitlines() if ": text from `" in line]
 
 
 def selftrain(line: str) -> Said:

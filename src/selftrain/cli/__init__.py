@@ -2,21 +2,25 @@
 
 stdout carries data, stderr messages. Heavy rooms are imported inside the commands, so that help is
 instant and a bad path or column is reported before torch is loaded. Exit codes: 0 done, 1 an error
-with a hint, 2 a command that cannot be read, 130 stopped with Ctrl-C.
+with a hint, 2 a command that cannot be read, 130 stopped with Ctrl-C, 143 ended by SIGTERM.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from io import TextIOWrapper
 from typing import Annotated, NoReturn
 
 import typer
 
 from selftrain.cli import answer, audit, bench, demo, figures, fit, look, sweep, tables
+from selftrain.cli.bundles import Once
 from selftrain.cli.talk import LogLines, say
 from selftrain.errors import SelftrainError
 from selftrain.runs.lines import logged_to
@@ -39,7 +43,7 @@ for command in (
     look.check,
     look.doctor,
 ):
-    app.command()(command)
+    app.command(cls=Once)(command)
 app.add_typer(figures.figure, name="figure")
 
 STOPPED = 130  # the exit code of a program ended by Ctrl-C; typer's too
@@ -50,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     speak_utf8()
     let_waiting_threads_sleep()
     try:
-        with logged_to(LogLines()):
+        with logged_to(LogLines()), cleaning_up():
             code = app(arguments, prog_name="selftrain", standalone_mode=False)
         sys.stdout.flush()  # here, where an error of the system can still be reported
     except OSError as error:
@@ -77,6 +81,8 @@ def speak_utf8() -> None:
             stream.reconfigure(encoding=encoding, errors="backslashreplace")
 
 
+ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""How a process is asked to end: by the system, or by a terminal that is closed."""
 WAIT_SETTINGS = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
 """The variables by which a user chooses how threads of GNU OpenMP wait."""
 SHORT_SPIN = "1000"
@@ -95,6 +101,29 @@ def let_waiting_threads_sleep() -> None:
     """
     if not any(name in os.environ for name in WAIT_SETTINGS):
         os.environ["GOMP_SPINCOUNT"] = SHORT_SPIN
+
+
+@contextmanager
+def cleaning_up() -> Iterator[None]:
+    """Let a command that is ended from outside remove its half-written files first.
+
+    By itself Python ends at once. The exit code is the one that a shell gives: 143 for SIGTERM.
+    """
+    if threading.current_thread() is not threading.main_thread():  # no other may set a handler
+        yield
+        return
+    unset = [number for number in ENDING if signal.getsignal(number) is signal.SIG_DFL]
+    for number in unset:
+        signal.signal(number, _end)
+    try:
+        yield
+    finally:
+        for number in unset:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _end(number: int, _: object) -> NoReturn:
+    sys.exit(128 + number)
 
 
 def fail(problem: str, hint: str, code: int) -> NoReturn:

@@ -11,7 +11,7 @@ import typer
 
 from selftrain.cli import inputs, options
 from selftrain.cli.bundles import with_options
-from selftrain.cli.talk import Watch, json_of, say, show_evaluation, show_json, warn
+from selftrain.cli.talk import Watch, json_of, say, show_evaluation, show_json
 from selftrain.errors import ConfigError, require
 
 if TYPE_CHECKING:
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 def predict(
     *,
     run: options.RunFolder,
-    texts: Annotated[Path, typer.Argument(help="Texts to label: CSV, TSV, JSONL or Parquet.")],
+    texts: Annotated[
+        Path, typer.Argument(help="Texts to label: CSV, TSV, JSON, Parquet or Excel; - is stdin.")
+    ],
     out: Annotated[
         Path | None,
         typer.Option(
@@ -30,6 +32,7 @@ def predict(
             "-o",
             metavar="FILE",
             help="CSV, TSV, JSONL or Parquet, by its name; without it CSV on stdout.",
+            callback=options.target,
         ),
     ] = None,
     passes: Annotated[
@@ -42,9 +45,11 @@ def predict(
         float,
         typer.Option(metavar="P", help="Give no label to a text whose label is less probable."),
     ] = 0.0,
+    excel_safe: options.ExcelSafe = False,
     raw: options.Raw = False,
     prior: options.Prior = "model",
     columns: options.TextColumns,
+    reading: options.InputFormat,
     round_: options.RoundNumber = None,
     backbone: options.RunBackbone = None,
     hardware: options.DeviceOptions,
@@ -61,19 +66,25 @@ def predict(
     """
     from selftrain.data.read import read_texts
     from selftrain.data.rows import Notes
+    from selftrain.data.write import check_format
 
     require(passes >= 1, "--passes", passes, "1 or more", "--passes 10")
     require(0 <= abstain <= 1, "--abstain", abstain, "a probability from 0 to 1", "--abstain 0.8")
-    if as_json and out is not None:
-        raise ConfigError("--json prints, and -o writes a file", "-o answers.jsonl")
+    if as_json and (out is not None or excel_safe):
+        raise ConfigError("--json prints JSON lines, and no file or CSV", "-o answers.jsonl")
+    if out is not None:
+        check_format(out, excel_safe=excel_safe)
+        inputs.check_spared([out], texts, run)
     check_prior(prior, raw=raw)
+    inputs.check_format_used(reading.format, texts)
     notes = Notes()
     # Rows that run down a terminal are their own sign of life; a bar would be torn by them.
     with Watch(quiet=out is None and sys.stdout.isatty()) as watch:
         with watch.busy("reading"):
-            table = read_texts(texts, columns.columns(), notes=notes)
+            inputs.check_fits(run, ())  # first: what is no run folder is found before a long read
+            table = read_texts(texts, columns.columns(), reading.reading(), notes=notes)
             inputs.check_fits(run, table.examples)
-        warn(notes)
+        inputs.tell(notes)
         model, machine = inputs.load_model(run, round_, backbone, hardware, table.examples, watch)
         set_probabilities(model, run, round_, prior, raw=raw)
 
@@ -81,13 +92,15 @@ def predict(
         from selftrain.runs.predict import columns as names_of
         from selftrain.runs.predict import predict as write
 
-        wanted, count = AnswerOptions(passes, with_text, abstain), Count()
+        wanted, count = AnswerOptions(passes, with_text, abstain, excel_safe), Count()
         if as_json:
             names = names_of(model, table, texts=with_text)
             for row in answers(model, table, wanted, count, machine=machine):
                 print(json_of(dict(zip(names, row, strict=True))))
         else:
             count = write(model, table, out, wanted, machine=machine)
+    if out is not None:
+        say(f"written: {out}, {count.texts} rows")
     if abstain:
         say(str(count))
         if count.labelled and model.temperature == 1:
@@ -100,6 +113,7 @@ def evaluate(
     run: options.RunFolder,
     test: Annotated[Path, typer.Argument(help="Labelled texts the model has never seen.")],
     columns: options.ColumnOptions,
+    reading: options.ReadingOptions,
     raw: options.Raw = False,
     prior: options.Prior = "model",
     round_: options.RoundNumber = None,
@@ -115,13 +129,15 @@ def evaluate(
     from selftrain.data.rows import Notes
 
     check_prior(prior, raw=raw)
+    inputs.check_format_used(reading.format, test)
     notes = Notes()
     with Watch() as watch:
         with watch.busy("reading"):
-            rows = read_labelled(test, columns.columns(), notes=notes)
+            inputs.check_fits(run, ())
+            rows = read_labelled(test, columns.columns(), reading.reading(), notes=notes)
             examples = [row.example for row in rows]
             inputs.check_fits(run, examples)
-        warn(notes)
+        inputs.tell(notes)
         model, machine = inputs.load_model(run, round_, backbone, hardware, examples, watch)
         set_probabilities(model, run, round_, prior, raw=raw)
 

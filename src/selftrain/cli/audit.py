@@ -10,8 +10,8 @@ import typer
 
 from selftrain.cli import options
 from selftrain.cli.bundles import with_options
-from selftrain.cli.inputs import check_fits
-from selftrain.cli.talk import Watch, show, show_json, warn
+from selftrain.cli.inputs import check_fits, check_format_used, tell
+from selftrain.cli.talk import Watch, show, show_json
 
 if TYPE_CHECKING:
     from selftrain.runs.audit import Truth
@@ -30,6 +30,7 @@ def audit(
         typer.Argument(help="Labels of the pool's texts, in a file no training has seen."),
     ],
     columns: options.ColumnOptions,
+    reading: options.ReadingOptions,
     form: options.FormatOptions,
 ) -> None:
     """Show how many pseudo labels of each round were right.
@@ -42,18 +43,19 @@ def audit(
     from selftrain.data.read import read_labelled
     from selftrain.data.rows import Notes
 
+    check_format_used(reading.format, gold)
     notes = Notes()
     with Watch() as watch:
         with watch.busy("reading"):
             check_fits(run, ())  # first: what is no run folder is found before a long file is read
-            rows = read_labelled(gold, columns.columns(), notes=notes)
+            rows = read_labelled(gold, columns.columns(), reading.reading(), notes=notes)
             check_fits(run, [row.example for row in rows])
         with watch.busy("comparing"):
             from selftrain.runs.audit import by_round, gold_labels, plain
 
             labels = gold_labels(rows, notes=notes)
             del rows  # a lesson can be long; the labels are enough
-            warn(notes)
+            tell(notes)
             truths = by_round(run, labels)
     tables = (round_rows(truths), class_rows(truths))
     if form.as_json:

@@ -131,7 +131,14 @@ def bench(
         ),
     ],
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where cells and runs go.")
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FOLDER",
+            help="Where cells and runs go.",
+            callback=options.local_folder,
+        ),
     ] = Path("runs/bench"),
     compared: GridOptions,
     shared: Annotated[

@@ -6,11 +6,16 @@ for each bundle, and ``with_options`` shows typer the fields instead.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from typing import Any, get_type_hints
+
+from typer.core import TyperCommand, TyperOption
+
+from selftrain.errors import ConfigError
 
 Command = Callable[..., None]
 
@@ -46,6 +51,22 @@ def with_options(command: Command) -> Command:
     typed.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     typed.__annotations__ = {each.name: each.annotation for each in parameters}
     return typed
+
+
+class Once(TyperCommand):
+    """A command whose options with one value are given once: of two values one would be lost."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Raise for an option that is given twice, then read the arguments as usual."""
+        *_, order = self.make_parser(ctx).parse_args(args=list(args))
+        for option, times in Counter(order).items():
+            one_value = isinstance(option, TyperOption) and not (option.is_flag or option.multiple)
+            if one_value and times > 1:
+                raise ConfigError(
+                    f"{option.opts[0]} is given {times} times; it takes one value",
+                    f"leave out all but one {option.opts[0]}",
+                )
+        return super().parse_args(ctx, args)
 
 
 def is_bundle(kind: Any) -> bool:

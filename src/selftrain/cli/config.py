@@ -6,7 +6,7 @@ seed = 12
 shots = 16                   # learn from this many rows a class, drawn by seed
 threads = 2                  # and device, cache, cache_mb: where it runs, and last bits alone
 
-[columns]                    # text, pair, label, id
+[columns]                    # text, pair, label, id, pool_text
 text = "review"
 
 [task]                       # name (one of the seven, or a file); template and words, for prompts
@@ -28,7 +28,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Protocol, get_args, get_origin, get_type_hints
 
-from selftrain.data.read import Columns
+from selftrain.data.read import Columns, Reading
 from selftrain.data.toml import check_name, read_toml
 from selftrain.errors import ConfigError
 from selftrain.method.changes import Plain, given, merged
@@ -36,6 +36,7 @@ from selftrain.method.changes import Plain, given, merged
 SPOKEN = {
     str: ("text in quotes", '{} = "…"'),
     int: ("a whole number", "{} = 12"),
+    bool: ("true or false", "{} = true"),
     dict: ("a table", "[{}]"),
 }
 """What a kind is called, and how it is written."""
@@ -72,12 +73,23 @@ class Config:
     """The folder for states of frozen layers while a run lasts. Nothing: the run folder."""
     cache_mb: int = 4096
     """At most this many megabytes of them; 0: they are computed each time."""
+    format: str | None = None
+    """Of files whose names do not say it: csv, tsv, jsonl, json, parquet or xlsx. Nothing: csv for
+    standard input and pipes."""
+    keep_na: bool = False
+    """Whether `NA`, `NULL` and `None` are classes and not empty labels."""
+    exact_labels: bool = False
+    """Whether labels that differ only in case, or as `1` and `1.0`, are different classes."""
     columns: Mapping[str, str] = field(default_factory=dict)
     """Which column holds what; see below."""
     task: Plain = field(default_factory=dict)
     """A known task or a task file by `name`, and what differs from it; see below."""
     method: Plain = field(default_factory=dict)
     """A recipe by `name`, and what differs from it; see below."""
+
+    def reading(self) -> Reading:
+        """How files are read."""
+        return Reading(self.format, self.keep_na, self.exact_labels)
 
     def over(self, flags: Plain) -> Config:
         """The same with flags on top; one that was not given is None and changes nothing."""

@@ -41,9 +41,17 @@ def demo(
             metavar="FILE", help="Your own labelled file, or the archive, instead of fetching."
         ),
     ] = None,
+    reading: options.ReadingOptions,
     scored_on: options.ScoredOn = "test",
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where run folders go.")
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FOLDER",
+            help="Where run folders go.",
+            callback=options.local_folder,
+        ),
     ] = Path("runs/demo"),
     method: options.MethodOptions,
     config: options.ConfigFile = None,
@@ -59,11 +67,12 @@ def demo(
     from selftrain.experiments.demo import rows_of
 
     notes = Notes()
-    settings = settings_of(config, method, hardware)
+    settings = settings_of(config, reading, method, hardware)
     numbers = [settings.seed] if seeds is None else options.seeds_of(seeds)
     with Watch() as watch:
         with watch.busy("fetching the demo set" if data is None else "reading"):
-            about, rows = rows_of(cut, data, Columns(**settings.columns), notes=notes)
+            columns = Columns(**settings.columns)
+            about, rows = rows_of(cut, data, columns, settings.reading(), notes=notes)
         with watch.busy("loading"):
             machine = inputs.machine_of(settings, watch)
             splits = splits_of(rows, numbers, settings, notes)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from selftrain.cli import inputs, options
-from selftrain.cli.bundles import with_options
-from selftrain.cli.talk import Watch, say, show_json, warn
+from selftrain.cli.bundles import Once, with_options
+from selftrain.cli.talk import Watch, say, show_json
 from selftrain.errors import ConfigError, RunError, require
 
 if TYPE_CHECKING:
@@ -66,24 +66,37 @@ class FigureOutput:
             metavar="FILE",
             help="PNG or SVG, by its name; may be repeated.",
             rich_help_panel=options.OUTPUT,
+            callback=options.targets,
         ),
     ] = None
     csv: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The numbers drawn.", rich_help_panel=options.OUTPUT),
+        typer.Option(
+            metavar="FILE",
+            help="The numbers drawn.",
+            rich_help_panel=options.OUTPUT,
+            callback=options.target,
+        ),
     ] = None
     as_json: Annotated[
         bool,
         typer.Option("--json", help="Print the numbers drawn.", rich_help_panel=options.OUTPUT),
     ] = False
+    excel_safe: options.ExcelSafe = False
 
     def __post_init__(self) -> None:
+        if self.excel_safe and self.csv is None:
+            raise ConfigError("--excel-safe guards CSV, and none is asked for", "--csv numbers.csv")
         if not (self.out or self.csv or self.as_json):
             raise ConfigError("nothing says where the figure goes", "-o figure.png -o figure.svg")
         if self.out:
             from selftrain.experiments.figures.drawing import check
 
             check(self.out)
+
+    def check_spared(self, *given: Path) -> None:
+        """Raise where the figure or its numbers would be written over what they are made of."""
+        inputs.check_spared([*(self.out or ()), self.csv], *given)
 
     def write(self, numbers: Numbers) -> None:
         """Write the figure and its data file, and print the numbers if asked."""
@@ -94,14 +107,14 @@ class FigureOutput:
         if self.csv:
             from selftrain.experiments.figures import write
 
-            write(self.csv, numbers.rows())
+            write(self.csv, numbers.rows(), excel_safe=self.excel_safe)
         for path in [*(self.out or ()), *([self.csv] if self.csv else [])]:
             say(f"written: {path}")
         if self.as_json:
             show_json(numbers.rows())
 
 
-@figure.command()
+@figure.command(cls=Once)
 @with_options
 def rounds(
     file: options.CellsFile,
@@ -117,6 +130,7 @@ def rounds(
     """
     from selftrain.experiments.results import read
 
+    output.check_spared(file)
     results = read(file)  # first: a bad file is found before torch is loaded
 
     from selftrain.experiments.figures import by_round
@@ -124,7 +138,7 @@ def rounds(
     output.write(by_round(results, drawn.wanted(cells)))
 
 
-@figure.command()
+@figure.command(cls=Once)
 @with_options
 def calibration(
     *,
@@ -139,6 +153,7 @@ def calibration(
         ),
     ] = None,
     columns: options.ColumnOptions,
+    reading: options.ReadingOptions,
     hardware: options.DeviceOptions,
     drawn: DrawnOptions,
     cells: options.CellOptions,
@@ -153,8 +168,12 @@ def calibration(
     On the diagonal, of the answers given with confidence 80 %, 80 % are right. Of cells there is a
     panel for each method on a task, or for each task of a method.
     """
+    output.check_spared(*sources, *([test] if test else []))
     if test is not None:
-        output.write(calibrated_runs(sources, test, columns, hardware, cells.backbone))
+        with Watch() as watch:
+            labelled = labelled_rows(sources, test, columns, reading, watch)
+            loader = RunLoader(cells.backbone, hardware, str(test), watch)
+            output.write(loader.all_before_after(sources, labelled))
         return
     require(len(sources) == 1, "the number of files of cells", len(sources), "1", "--test FILE")
 
@@ -167,7 +186,7 @@ def calibration(
     output.write(pooled(results, drawn.wanted(cells)))
 
 
-@figure.command()
+@figure.command(cls=Once)
 @with_options
 def tsne(
     *,
@@ -182,6 +201,7 @@ def tsne(
         int, typer.Option(metavar="N", help="At most this many, drawn by a hash of each text.")
     ] = 1000,
     columns: options.ColumnOptions,
+    reading: options.ReadingOptions,
     backbone: options.RunBackbone = None,
     hardware: options.DeviceOptions,
     output: FigureOutput,
@@ -194,8 +214,9 @@ def tsne(
     themselves, by cosine and gold class, from -1 over 0 (mixed) to 1 (far apart).
     """
     require(rows >= 3, "--rows", rows, "3 or more", "--rows 1000")
+    output.check_spared(test, *runs)
     with Watch() as watch:
-        labelled = labelled_rows(runs, test, columns, watch)
+        labelled = labelled_rows(runs, test, columns, reading, watch)
         with watch.busy("loading"):
             from selftrain.experiments.figures import Plane, chosen
             from selftrain.experiments.figures.plane import perplexity
@@ -212,40 +233,25 @@ def tsne(
 
 
 def labelled_rows(
-    runs: Sequence[Path], test: Path, columns: options.ColumnOptions, watch: Watch
+    runs: Sequence[Path],
+    test: Path,
+    columns: options.ColumnOptions,
+    reading: options.ReadingOptions,
+    watch: Watch,
 ) -> list[Labelled]:
     """The rows of a file, if they are of the kind that all the runs know."""
+    inputs.check_format_used(reading.format, test)
+
     from selftrain.data.read import read_labelled
     from selftrain.data.rows import Notes
 
     notes = Notes()
     with watch.busy("reading"):
-        labelled = read_labelled(test, columns.columns(), notes=notes)
+        labelled = read_labelled(test, columns.columns(), reading.reading(), notes=notes)
         for run in runs:
             inputs.check_fits(run, [row.example for row in labelled])
-    warn(notes)
+    inputs.tell(notes)
     return labelled
-
-
-def calibrated_runs(
-    runs: Sequence[Path],
-    test: Path,
-    columns: options.ColumnOptions,
-    hardware: options.DeviceOptions,
-    backbone: str | None,
-) -> BeforeAfter:
-    """What the final models of runs say of labelled rows, before and after calibration."""
-    with Watch() as watch:
-        labelled = labelled_rows(runs, test, columns, watch)
-        loader = RunLoader(backbone, hardware, str(test), watch)
-        panels = [
-            loader.before_after(run, name, labelled)
-            for run, name in zip(runs, ends(runs), strict=True)
-        ]
-
-    from selftrain.experiments.figures import BeforeAfter
-
-    return BeforeAfter(tuple(panels), f"{len(labelled):,} rows of {test.name}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +273,15 @@ class RunLoader:
         gold = [row.label for row in rows]
         with self.watch.busy("laying out"):
             return view(name, final.method, vectors, gold, seed=final.seed, number=final.number)
+
+    def all_before_after(self, runs: Sequence[Path], rows: Sequence[Labelled]) -> BeforeAfter:
+        """What the final models of runs say of rows, before and after calibration."""
+        from selftrain.experiments.figures import BeforeAfter
+
+        panels = (
+            self.before_after(run, name, rows) for run, name in zip(runs, ends(runs), strict=True)
+        )
+        return BeforeAfter(tuple(panels), f"{len(rows):,} rows of {Path(self.file).name}")
 
     def before_after(self, run: Path, name: str, rows: Sequence[Labelled]) -> CalibratedRun:
         """The curves of the final model of a run, as it was trained and calibrated."""

@@ -44,9 +44,17 @@ def fit(
     *,
     files: options.DataOptions,
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FOLDER", help="The run folder to write.")
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FOLDER",
+            help="The run folder to write.",
+            callback=options.local_folder,
+        ),
     ],
-    columns: options.ColumnOptions,
+    columns: options.RunColumns,
+    reading: options.ReadingOptions,
     method: options.TrainingOptions,
     prompt: options.PromptOptions,
     hardware: options.MachineOptions,
@@ -73,7 +81,7 @@ def fit(
 
     started = time.monotonic()
     rung = None if keep is None else rung_named(keep)
-    settings = settings_of(method.config, files, columns, method, prompt, hardware)
+    settings = settings_of(method.config, files, columns, reading, method, prompt, hardware)
     check_place(out)
     with Watch() as watch:
         job, test, machine = prepare(files, settings, watch)
@@ -110,7 +118,7 @@ def prepare(
     notes = Notes()
     with watch.busy("reading"):
         split, test = inputs.read_rows(files, settings, notes)
-    warn(notes)
+    inputs.tell(notes, columns=True)
     with watch.busy("loading"):
         from selftrain.method.changes import method_of
         from selftrain.training.job import Job

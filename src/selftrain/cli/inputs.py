@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from selftrain.cli.config import settings_of
-from selftrain.cli.talk import Watch, warn
+from selftrain.cli.talk import Watch, say, warn
 from selftrain.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -27,17 +27,69 @@ if TYPE_CHECKING:
 def read_rows(files: DataOptions, settings: Config, notes: Notes) -> tuple[Split, list[Labelled]]:
     """The split a run learns from, and the test rows; nothing heavy is loaded."""
     from selftrain.data.fewshot import sample
-    from selftrain.data.read import Columns, read_labelled, read_unlabelled
+    from selftrain.data.read import Columns, read_labelled, read_pool
     from selftrain.data.split import make_split
 
-    columns = Columns(**settings.columns)
-    gold = read_labelled(files.labelled, columns, notes=notes)
+    check_one_stdin(files.labelled, *files.unlabelled, files.dev, files.test)
+    check_format_used(settings.format, files.labelled, *files.unlabelled, files.dev, files.test)
+    columns, how = Columns(**settings.columns), settings.reading()
+    gold = read_labelled(files.labelled, columns, how, notes=notes)
     if settings.shots is not None:
         gold, _ = sample(gold, settings.shots, settings.seed, notes=notes)
-    pool = read_unlabelled(files.unlabelled, columns, notes=notes)
-    dev = read_labelled(files.dev, columns, notes=notes) if files.dev else []
-    test = read_labelled(files.test, columns, notes=notes) if files.test else []
+    pool = read_pool(files.unlabelled, columns, how, notes=notes)
+    dev = read_labelled(files.dev, columns, how, notes=notes) if files.dev else []
+    test = read_labelled(files.test, columns, how, notes=notes) if files.test else []
     return make_split(gold, pool, dev, test=test, notes=notes), test
+
+
+def check_one_stdin(*files: Path | None) -> None:
+    """Raise where standard input stands for two files: the second would be empty."""
+    from selftrain.data.sources import STDIN
+
+    if files.count(STDIN) > 1:
+        raise ConfigError("standard input, -, is given for two files", "write one of them to disk")
+
+
+def tell(notes: Notes, *, columns: bool = False) -> None:
+    """Print what was found out about files, if asked the columns taken, and then the warnings."""
+    for line in (*(notes.columns if columns else ()), *notes.remarks):
+        say(line)
+    warn(notes)
+
+
+def is_same(path: Path, other: Path) -> bool:
+    """Whether two paths lead to one file, also by links."""
+    try:
+        return path.samefile(other)
+    except OSError:  # one of them does not exist, or nobody may look
+        return False
+
+
+def check_format_used(form: str | None, *files: Path | None) -> None:
+    """Raise where a format is given and the name of every file already says its own."""
+    from selftrain.data.files import format_by_name
+
+    if form is not None and all(file is None or format_by_name(file) for file in files):
+        raise ConfigError(
+            f"--format is {form}, and the name of every file says its format",
+            "leave out --format, or give the file another ending",
+        )
+
+
+def check_spared(outs: Sequence[Path | None], *given: Path | None) -> None:
+    """Raise where a command would write over one of its own inputs, also through a link.
+
+    The inputs may be run folders.
+    """
+    from selftrain.runs.read import belongs_to
+
+    for out in filter(None, outs):
+        for source in filter(None, given):
+            if is_same(out, source) or belongs_to(source, out):
+                raise ConfigError(
+                    f"{out} is read by this command: writing it would destroy it",
+                    "choose another name: -o NEW",
+                )
 
 
 def task_of(changes: Mapping[str, Any], split: Split, start: Task | None = None) -> Task:

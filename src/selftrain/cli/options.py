@@ -15,7 +15,7 @@ import typer
 from selftrain.errors import ConfigError, require
 
 if TYPE_CHECKING:
-    from selftrain.data.read import Columns
+    from selftrain.data.read import Columns, Reading
     from selftrain.experiments.tables import Choice
 
 DATA, METHOD, PROMPT, MACHINE = "Data", "Method", "Prompt methods", "Machine"
@@ -53,6 +53,10 @@ Prior = Annotated[
         "or yours: good=0.2,bad=0.8. Other shares change answers.",
     ),
 ]
+ExcelSafe = Annotated[
+    bool,
+    typer.Option("--excel-safe", help="CSV for spreadsheets: no text in it is run as a formula."),
+]
 RunBackbone = Annotated[
     str | None,
     typer.Option(
@@ -74,6 +78,33 @@ PresetName = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="laptop or paper (laptop).", rich_help_panel=METHOD),
 ]
+
+# ── where something is written: checked before any work is done ──
+
+
+def local_folder(path: Path) -> Path:
+    """A folder to write; an address of a store elsewhere is an error."""
+    from selftrain.disk import check_local
+
+    check_local(path, "a folder to write")
+    return path
+
+
+def target(path: Path | None) -> Path | None:
+    """A file to write; an error where it could not be written."""
+    from selftrain.disk import check_target
+
+    if path is not None:
+        check_target(path)
+    return path
+
+
+def targets(paths: list[Path] | None) -> list[Path] | None:
+    """Files to write, in the same way."""
+    for path in paths or ():
+        target(path)
+    return paths
+
 
 # ── what a run is made of ──
 
@@ -117,12 +148,75 @@ class ColumnOptions(TextColumns):
 
 
 @dataclass(frozen=True, slots=True)
+class RunColumns(ColumnOptions):
+    """The columns of all files of a run; those of the pool may have another name."""
+
+    pool_text: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of the text in the pool, if it has another name there.",
+            rich_help_panel=DATA,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class InputFormat:
+    """The format of files whose names do not say it."""
+
+    format: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Of a file without an ending, or of - (csv): csv, tsv, jsonl, json, …",
+            rich_help_panel=DATA,
+        ),
+    ] = None
+
+    def reading(self) -> Reading:
+        """The same for a reader of files."""
+        from selftrain.data.read import Reading
+
+        return Reading(**asdict(self))
+
+    def entries(self) -> Entries:
+        """As entries of a Config, which has the same names; a flag that is off says nothing."""
+        return {name: value or None for name, value in asdict(self).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingOptions(InputFormat):
+    """How labelled files are read: their format, and which labels are classes."""
+
+    keep_na: Annotated[
+        bool,
+        typer.Option(
+            "--keep-na", help="NA, NULL and None are classes, not empty.", rich_help_panel=DATA
+        ),
+    ] = False
+    exact_labels: Annotated[
+        bool,
+        typer.Option(
+            "--exact-labels",
+            help="Labels that differ in case, or as 1 and 1.0, are two classes.",
+            rich_help_panel=DATA,
+        ),
+    ] = False
+
+
+@dataclass(frozen=True, slots=True)
 class DataOptions:
     """The files of a run, and how many labelled rows it learns from."""
 
-    labelled: Annotated[Path, typer.Argument(help="Labelled texts: CSV, TSV, JSONL or Parquet.")]
+    labelled: Annotated[
+        Path, typer.Argument(help="Labelled texts: CSV, TSV, JSON, Parquet or Excel; - is stdin.")
+    ]
     unlabelled: Annotated[
-        Path, typer.Option("--unlabelled", "-u", metavar="FILE", help="Texts without labels.")
+        list[Path],
+        typer.Option(
+            "--unlabelled", "-u", metavar="FILE", help="Texts without labels; may be repeated."
+        ),
     ]
     dev: Annotated[
         Path | None,

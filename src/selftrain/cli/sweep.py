@@ -89,7 +89,14 @@ def sweep(
         Path, typer.Argument(metavar="DATA", help="A folder with a folder for each task.")
     ],
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where trials and runs go.")
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FOLDER",
+            help="Where trials and runs go.",
+            callback=options.local_folder,
+        ),
     ] = Path("runs/sweep"),
     method: options.MethodOptions,
     rounds: Annotated[

@@ -11,6 +11,7 @@ import typer
 
 from selftrain.cli import options
 from selftrain.cli.bundles import with_options
+from selftrain.cli.inputs import check_spared
 from selftrain.cli.talk import json_of, say, show
 from selftrain.errors import ConfigError, require
 from selftrain.escape import printable
@@ -78,10 +79,16 @@ class TableOutput:
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="FILE", help="Instead of stdout.", rich_help_panel=options.OUTPUT
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Instead of stdout.",
+            rich_help_panel=options.OUTPUT,
+            callback=options.target,
         ),
     ] = None
     as_json: options.Json = False
+    excel_safe: options.ExcelSafe = False
 
 
 @with_options
@@ -112,6 +119,11 @@ def table(
     """
     check_read(context, kind)
     form = format_of(output.form, output.out, as_json=output.as_json)  # before anything is read
+    if output.excel_safe and form != "csv":
+        raise ConfigError(
+            "--excel-safe guards CSV, and another format is asked for", "-o table.csv"
+        )
+    check_spared([output.out], file, sweep)
     if kind == "data":
         sheets = [data_sheet(data)]
     elif kind == "grid":
@@ -121,12 +133,12 @@ def table(
     if form == "text":
         show_sheets(sheets)
     else:
-        write(sheets, form, output.out)
+        write(sheets, form, output)
 
 
 def check_read(context: typer.Context, kind: Kind) -> None:
     """Raise for a flag that this table would ignore."""
-    read = READ[kind] | {"kind", "form", "out", "as_json"}
+    read = READ[kind] | {"kind", "form", "out", "as_json", "excel_safe"}
     for each in context.command.params:
         source = context.get_parameter_source(each.name or "")
         if source is not None and source.name == "COMMANDLINE" and each.name not in read:
@@ -201,15 +213,19 @@ def show_sheets(sheets: Sequence[Sheet]) -> None:
             print(printable(note))
 
 
-def write(sheets: Sequence[Sheet], form: str, out: Path | None) -> None:
+def write(sheets: Sequence[Sheet], form: str, output: TableOutput) -> None:
     """The sheets as text of that format, on stdout or in a file that appears complete."""
     from selftrain.disk import replacing
     from selftrain.experiments.tables import FORMATS
+    from selftrain.experiments.tables.sheet import csv
 
     if form == "json":
         text = json_of([asdict(sheet) for sheet in sheets], indent=2)
+    elif form == "csv":
+        text = csv(sheets, excel_safe=output.excel_safe)
     else:
         text = FORMATS[form](sheets)
+    out = output.out
     if out is None:
         print(text)
         return

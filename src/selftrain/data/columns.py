@@ -6,40 +6,34 @@ else is guessed.
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 
-from selftrain.data.files import Records, Row
+from selftrain.data.delimited import Row
+from selftrain.data.files import Records
+from selftrain.data.names import ID_NAMES, LABEL_NAMES, PAIR_NAMES, TEXT_NAMES
 from selftrain.data.rows import missing
 from selftrain.errors import DataError, closest, listing
-
-TEXT_NAMES = ("text", "sentence", "review", "content", "comment", "message", "tweet", "document")
-PAIR_NAMES = (
-    ("text", "pair"),
-    ("text_a", "text_b"),
-    ("sentence1", "sentence2"),
-    ("premise", "hypothesis"),
-    ("question1", "question2"),
-    ("question", "sentence"),
-)
-LABEL_NAMES = ("label", "labels", "class", "category", "target", "sentiment", "gold")
-ID_NAMES = ("id", "uid", "guid")
-
 
 # ── columns ──────────────────────────────────────────────────────────────────────────────────
 
 
-def text_columns(records: Records, text: str | None, pair: str | None) -> tuple[str, str | None]:
+def text_columns(
+    records: Records, text: str | None, pair: str | None, flag: str = "--text"
+) -> tuple[str, str | None]:
     """The column of the text and that of its pair, which is None without a given or usual name."""
     second = None if pair is None else _by_given_name(records, pair, "--pair")
     if text is not None:
-        return _by_given_name(records, text, "--text"), second
+        return _by_given_name(records, text, flag), second
     for names in PAIR_NAMES:
         a, b = (_by_usual_name(records, [name]) for name in names)
         if a is not None and b is not None and second in (None, b):
             return a, b
     column = _by_usual_name(records, TEXT_NAMES)
     if column is None:
-        raise _no_column(records, "text", TEXT_NAMES)
+        raise _no_column(records, "text", TEXT_NAMES, flag)
     return column, second
 
 
@@ -49,7 +43,7 @@ def label_column(records: Records, label: str | None) -> str:
         return _by_given_name(records, label, "--label")
     column = _by_usual_name(records, LABEL_NAMES)
     if column is None:
-        raise _no_column(records, "label", LABEL_NAMES)
+        raise _no_column(records, "label", LABEL_NAMES, "--label")
     return column
 
 
@@ -78,14 +72,8 @@ def _by_given_name(records: Records, wanted: str, flag: str) -> str:
     )
 
 
-def _no_column(records: Records, role: str, names: Sequence[str]) -> DataError:
-    only_column = "".join(records.columns) if len(records.columns) == 1 else ""
-    if "\t" in only_column:
-        hint = "its fields are separated by tabs: give the file a name ending in .tsv"
-    elif ";" in only_column:
-        hint = "its fields are separated by `;`: save it with commas, or as .tsv with tabs"
-    else:
-        hint = f"name the column: --{role} COLUMN (the first line of a file names its columns)"
+def _no_column(records: Records, role: str, names: Sequence[str], flag: str) -> DataError:
+    hint = f"name the column: {flag} COLUMN (the first line of a file names its columns)"
     return DataError(
         f"{records.name} has no {role} column (one of {', '.join(names)}); "
         f"it has {listing(records.columns) or 'none'}",
@@ -109,21 +97,64 @@ def text_cell(records: Records, number: int, row: Row, column: str) -> str:
     return _valid_text(records, number, column, value)
 
 
-def label_cell(records: Records, number: int, row: Row, column: str) -> str:
-    """The label in a cell, as a string; an empty cell is an error."""
+EMPTY = frozenset({"NA", "N/A", "n/a", "#N/A", "<NA>", "NULL", "null", "None", "NaN", "nan"})
+"""Words that programs write for "no label"; ``none``, which people write, is a class."""
+INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u180e\u200b\u200e\u200f\u2060\ufeff"))
+"""Characters without width and meaning. Joiners (U+200C, U+200D) have one inside a word."""
+LONGEST_LABEL = 1_000  # characters
+
+
+def label_cell(
+    records: Records, number: int, row: Row, column: str, *, keep_na: bool = False
+) -> str:
+    """The label in a cell, cleaned; an empty cell is an error, as is ``NA`` unless it is kept."""
     value = _cell(records, number, row, column)
     if isinstance(value, list | dict):
         raise records.error(
             number, f"the label is {value!r:.40}; expected one name", "--label COLUMN"
         )
-    label = name_of(value)
-    if label in ("", "nan", "NaN"):
-        raise records.error(
-            number,
-            "the label is NaN" if label else "the label is empty",
-            "delete the row, or move it to the unlabelled file",
-        )
-    return _valid_text(records, number, column, label)
+    label = clean_label(_valid_text(records, number, column, name_of(value)))
+    if not label:
+        hint = "delete the row, or move it to the unlabelled file"
+        raise records.error(number, "the label is empty", hint)
+    if label in EMPTY and not keep_na:
+        hint = "delete the row, or move it to the unlabelled file; for a class: --keep-na"
+        raise records.error(number, f"the label is {label}, which stands for none", hint)
+    if len(label) > LONGEST_LABEL:
+        problem = f"the label has {len(label):,} characters: {label[:30]!r}…; expected a name"
+        raise records.error(number, problem, "name the right column: --label COLUMN")
+    return label
+
+
+def clean_label(label: str) -> str:
+    """A label as it is stored: accents composed, no invisible characters, no blanks around it.
+
+    >>> clean_label(" cafe\u0301\u200b ") == "caf\xe9"
+    True
+    """
+    plain = unicodedata.normalize("NFC", label.translate(INVISIBLE))
+    return re.sub(r"^[\s\u200c\u200d]+|[\s\u200c\u200d]+$", "", plain)
+
+
+def check_look_alikes(name: str, labels: Iterable[str]) -> None:
+    """Raise for two labels that a reader takes for one: `Good` and `good`, `1` and `1.0`."""
+    first_of: dict[str, str] = {}
+    for label in labels:
+        first = first_of.setdefault(_look(label), label)
+        if first != label:
+            how = "in case" if first.casefold() == label.casefold() else "in how they are written"
+            raise DataError(
+                f"{name}: the labels `{first}` and `{label}` differ only {how}",
+                "write both the same way, or keep them as two classes: --exact-labels",
+            )
+
+
+def _look(label: str) -> str:
+    if re.fullmatch(r"[+-]?\d+(\.\d+)?", label):
+        return str(Decimal(label).normalize())
+    shown = unicodedata.normalize("NFKC", label).casefold()
+    joined = shown.replace("\u200c", "").replace("\u200d", "")
+    return " ".join(joined.split())
 
 
 def id_cell(records: Records, number: int, row: Row, column: str) -> str:

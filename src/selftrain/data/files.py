@@ -1,41 +1,34 @@
-"""Read rows by column name from CSV, TSV, JSON lines, Parquet, data frames and lists.
+"""Read rows by column name from CSV, TSV, JSON, Parquet, Excel, data frames and lists.
 
 Every source becomes ``Records``: it has a name for error messages, its columns are known, and it
 can be read again from the start, so a file larger than memory is used like a list of strings.
-Text files are decoded line by line, so an error names its line. A file may come from anyone: a
-small compressed file can hold a line or a cell larger than memory, and is refused.
 """
 
 from __future__ import annotations
 
-import codecs
-import csv
-import gzip
 import json
-import shlex
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from selftrain.data import delimited, sources, workbook
+from selftrain.data.delimited import Row
 from selftrain.data.rows import missing
+from selftrain.data.sources import CUT_TEXT, Source, quoted, source_of
 from selftrain.errors import DataError, closest, listing
 
-Row = Mapping[str, object]
 Reader = Callable[[], Iterator[tuple[int, Row]]]
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 JSON_LINES = (".jsonl", ".ndjson", ".json-lines", ".jsonlines")
 PARQUET = (".parquet", ".pq")
+FORMATS = ("csv", "tsv", "jsonl", "json", "parquet", "xlsx")
+"""The formats that can be named; otherwise the ending of a name gives it."""
 
-FIELD_LIMIT = 16 * 2**20
-"""Bytes of one line or one Parquet cell, characters of one CSV record. A longer record nearly
-always has a quote that was never closed."""
 BATCH = 256  # rows of a Parquet file unpacked together
-CUT_TEXT = "cut the text: a model reads no more than its first few hundred words"
 ONE_OBJECT = 'write one object on each line: {"text": "…"}'
 
 
@@ -49,6 +42,8 @@ class Records:
     read: Reader
     columns: tuple[str, ...]
     """The columns of the first row; later JSON objects may lack some."""
+    remark: str = ""
+    """What was found out about the file, and is worth saying."""
 
     def __iter__(self) -> Iterator[tuple[int, Row]]:
         return self.read()
@@ -58,13 +53,17 @@ class Records:
         return DataError(f"{self.name}, {self.unit} {number}: {problem}", hint)
 
 
-def records(source: object, tuples: Sequence[tuple[str, ...]] = ()) -> Records:
+def records(
+    source: object, tuples: Sequence[tuple[str, ...]] = (), form: str | None = None
+) -> Records:
     """Rows from a path, a data frame, or an iterable of strings, tuples or mappings.
 
-    ``tuples`` names the parts of a tuple, with one entry for each length that is allowed.
+    ``tuples`` names the parts of a tuple, with one entry for each length that is allowed. ``form``
+    is the format of a file whose name does not say it.
     """
+    remark = ""
     if isinstance(source, str | Path):
-        name, unit, read = _file(Path(source))
+        name, unit, read, remark = _file(Path(source), form)
     elif hasattr(source, "itertuples"):
         name, unit, read = "the data frame", "row", partial(_frame, source)
     elif isinstance(source, Iterable):
@@ -79,50 +78,65 @@ def records(source: object, tuples: Sequence[tuple[str, ...]] = ()) -> Records:
     first = next(read(), None)
     if first is None:
         raise DataError(f"{name} has no rows", "a file names its columns first: text,label")
-    return Records(name, unit, read, tuple(first[1]))
+    return Records(name, unit, read, tuple(first[1]), remark)
 
 
 # ── files ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _file(path: Path) -> tuple[str, str, Reader]:
-    """The name of a file, what its row numbers count, and a function that reads it."""
-    try:
-        _check_file(path)
-    except OSError as error:  # a folder without permission, or a text in place of a path
+def _file(path: Path, form: str | None) -> tuple[str, str, Reader, str]:
+    """The name of a file, what its row numbers count, a function that reads it, and a remark."""
+    source = source_of(path)
+    form = _format(path, source, form)
+    if form == "parquet":
+        return source.name, "row", partial(_parquet, source), ""
+    if form == "xlsx":
+        remark = workbook.sheets(source)
+        return source.name, "row", partial(workbook.rows, source), remark
+    source.check_text()
+    if form == "json" and source.start().startswith(b"["):
+        return source.name, "row", partial(_json_array, source), ""
+    if form in ("json", "jsonl"):
+        return source.name, "line", partial(_json_lines, source), ""
+    if source.start().startswith((b'{"', b"[{")):
         raise DataError(
-            f"{str(path)[:80]} cannot be opened: {error.strerror}",
-            "a string is a path; texts come as a list",
-        ) from None
+            f"{source.name} holds JSON, whatever its name says",
+            f"give it the ending it needs: mv {quoted(path)} {quoted(path.with_suffix('.jsonl'))}",
+        )
+    usual = DELIMITERS[f".{form}"]
+    dialect = delimited.dialect_of(source, usual)
+    other = dialect.separator != usual
+    remark = f"fields separated by {delimited.SPOKEN.get(dialect.separator, dialect.separator)}"
+    return source.name, "line", partial(delimited.rows, source, dialect), remark if other else ""
+
+
+def _format(path: Path, source: Source, form: str | None) -> str:
+    """The format that the name of a file says, else the given one; a pipe is CSV without one."""
+    if form is not None and form not in FORMATS:
+        near = closest(form, FORMATS) or "csv"
+        raise DataError(
+            f"--format is `{form}`; expected one of {', '.join(FORMATS)}", f"--format {near}"
+        )
+    named = format_by_name(path)
+    if named is None and form is None and source.copy is None:
+        raise DataError(
+            f"{path} ends in `{path.suffix}`; expected .csv, .tsv, .jsonl, .json (each also .gz), "
+            ".parquet or .xlsx",
+            sources.AS_CSV
+            if _suffix(path) in (".xls", ".ods", ".numbers", ".xlsb")
+            else "say what it holds: --format csv",
+        )
+    return named or form or "csv"
+
+
+def format_by_name(path: Path) -> str | None:
+    """The format that the ending of a name says; None where it says none."""
     suffix = _suffix(path)
-    if suffix in DELIMITERS:
-        return str(path), "line", partial(_csv, path, DELIMITERS[suffix])
-    if suffix in JSON_LINES:
-        return str(path), "line", partial(_json_lines, path)
-    if path.suffix.lower() in PARQUET:
-        return str(path), "row", partial(_parquet, path)
-    array = path.suffix.lower() == ".json"
-    raise DataError(
-        f"{path} ends in `{path.suffix}`; expected .csv, .tsv, .jsonl (each also .gz) or .parquet",
-        f"jq -c '.[]' {_quoted(path)} > rows.jsonl" if array else "save it as CSV in UTF-8",
-    )
-
-
-def _check_file(path: Path) -> None:
-    if path.is_dir():
-        known = (*DELIMITERS, *JSON_LINES, *PARQUET)
-        inside = sorted(entry for entry in path.iterdir() if _suffix(entry) in known)
-        raise DataError(
-            f"{path} is a folder; expected a file",
-            f"try {_quoted(inside[0])}" if inside else f"see what it holds: ls {_quoted(path)}",
-        )
-    if not path.exists():
-        folder = path.parent
-        near = closest(path.name, [p.name for p in folder.iterdir()] if folder.is_dir() else [])
-        raise DataError(
-            f"{path} does not exist",
-            f"did you mean {_quoted(folder / near)}?" if near else f"see: ls {_quoted(folder)}",
-        )
+    if suffix in JSON_LINES or suffix in PARQUET:
+        return "jsonl" if suffix in JSON_LINES else "parquet"
+    if suffix in (".xlsx", ".xlsm"):
+        return "xlsx"
+    return suffix[1:] if suffix in (*DELIMITERS, ".json") else None
 
 
 def _suffix(path: Path) -> str:
@@ -131,95 +145,141 @@ def _suffix(path: Path) -> str:
     return inner.suffix.lower()
 
 
-def _csv(path: Path, delimiter: str) -> Iterator[tuple[int, Row]]:
-    rows = _csv_fields(path, delimiter)
-    line, header = next(rows, (1, []))
-    names = [name.strip() for name in header]
-    repeated = next((name for name, times in Counter(names).items() if name and times > 1), None)
-    if repeated is not None:
-        raise _at(path, line, f"two columns are named `{repeated}`", "rename one of them")
-    for line, fields in rows:
-        if len(fields) != len(names):
-            raise _at(
-                path,
-                line,
-                f"{len(fields)} fields; the header has {len(names)}",
-                'put a text with a comma, tab or line break in quotes: "like, this"',
-            )
-        yield line, dict(zip(names, fields, strict=True))
+# ── JSON ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def _csv_fields(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """The fields of each record and the line it starts on; blank lines are skipped."""
-    csv.field_size_limit(FIELD_LIMIT)  # of the whole process: the csv module has no other limit
-    size = 0  # characters of the record being read, which may have many lines and fields
-
-    def lines() -> Iterator[str]:
-        nonlocal size
-        for line in _lines(path):
-            size += len(line)
-            if size > FIELD_LIMIT:
-                raise csv.Error(f"a record of more than {FIELD_LIMIT:,} characters")
-            yield line
-
-    # Strict: without it, a stray quote would swallow the rows up to the next quote.
-    reader = csv.reader(lines(), delimiter=delimiter, strict=True)
-    while True:
-        line, size = reader.line_num + 1, 0
-        try:
-            fields = next(reader, None)
-        except csv.Error as error:
-            raise _at(
-                path,
-                line,
-                f"not valid CSV: {error}",
-                'close every quote, and double those inside a quoted text: "he said ""no"""',
-            ) from None
-        if fields is None:
-            return
-        if fields:
-            yield line, fields
-
-
-def _json_lines(path: Path) -> Iterator[tuple[int, Row]]:
-    for number, line in enumerate(_lines(path), 1):
+def _json_lines(source: Source) -> Iterator[tuple[int, Row]]:
+    for number, line in enumerate(source.lines(), 1):
         if not line.strip():
             continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            reason = error.msg if isinstance(error, json.JSONDecodeError) else error
-            raise _at(path, number, f"not JSON: {reason}", ONE_OBJECT) from None
+        row = _parsed(source, number, line)
         if not isinstance(row, dict):
             kind, hint = f"{row!r:.40}", ONE_OBJECT
             if isinstance(row, list):
-                kind, hint = "an array", f"jq -c '.[]' {_quoted(path)} > rows.jsonl"
-            raise _at(path, number, f"{kind}; expected an object on each line", hint)
+                kind, hint = "an array", "an array is read from a name ending in .json"
+            raise source.error(number, f"{kind}; expected an object on each line", hint)
         yield number, row
 
 
-def _parquet(path: Path) -> Iterator[tuple[int, Row]]:
+def _parsed(source: Source, number: int, line: str) -> Any:
+    try:
+        return json.loads(line, object_pairs_hook=_one_of_each)
+    except (ValueError, RecursionError) as error:
+        reason = error.msg if isinstance(error, json.JSONDecodeError) else error
+        spread = len(line) < 1_000 and line.rstrip().endswith(("{", "[", ","))
+        hint = f"jq -c . {quoted(source.path)} > rows.jsonl" if spread else ONE_OBJECT
+        raise source.error(number, f"not JSON: {reason}", hint) from None
+
+
+def _one_of_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose names all differ: of two entries of one name, one would be lost."""
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        name, _ = Counter(name for name, _ in pairs).most_common(1)[0]
+        raise ValueError(f"two entries are named `{name}`")
+    return row
+
+
+def _json_array(source: Source) -> Iterator[tuple[int, Row]]:
+    """The objects of an array, one after the other, so that a long one needs no memory."""
+    text = _Text(source)
+    text.take("[", 1)
+    number = 0
+    while text.sign() != "]" or number:
+        if number and text.take(",]", number) == "]":
+            break
+        number += 1
+        yield number, text.object(number)
+    # What follows the array is not read: nothing of a row can be in it.
+
+
+class _Text:
+    """The text of a JSON array, read as far as it is needed."""
+
+    def __init__(self, source: Source) -> None:
+        self.source, self.parts, self.text = source, source.parts(), ""
+        self.decoder = json.JSONDecoder(object_pairs_hook=_one_of_each)
+
+    def sign(self) -> str:
+        """The next character that is no blank; empty at the end of the file."""
+        self.text = self.text.lstrip()
+        while not self.text and (part := next(self.parts, "")):
+            self.text = part.lstrip()
+        return self.text[:1]
+
+    def take(self, signs: str, number: int) -> str:
+        """Read one of these characters; the number of a row is for an error."""
+        sign = self.sign()
+        if not sign or sign not in signs:
+            problem = f"{self.text[:40]!r}; expected `{signs[0]}`" if sign else "the array is cut"
+            raise self.source.error(number, problem, '[{"text": "…"}, …]', "row")
+        self.text = self.text[1:]
+        return sign
+
+    def object(self, number: int) -> Row:
+        """Read one object, the row of that number."""
+        if self.sign() != "{":
+            self.take("{", number)
+        while True:
+            try:
+                row, end = self.decoder.raw_decode(self.text)
+            except (ValueError, RecursionError) as error:
+                broken = not isinstance(error, json.JSONDecodeError)
+                if broken or len(self.text) > sources.FIELD_LIMIT or not self._longer():
+                    reason = str(error).partition(":")[0]
+                    raise self.source.error(
+                        number, f"not JSON: {reason}", '[{"text": "…"}, …]', "row"
+                    ) from None
+                continue
+            self.text = self.text[end:]
+            return cast(Row, row)
+
+    def _longer(self) -> bool:
+        """Read on until the text is twice as long: parsed again and again, it takes no more."""
+        parts, wanted = [self.text], 2 * len(self.text)
+        while wanted > 0 and (part := next(self.parts, "")):
+            parts.append(part)
+            wanted -= len(part)
+        self.text = "".join(parts)
+        return len(parts) > 1
+
+
+# ── Parquet ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _parquet(source: Source) -> Iterator[tuple[int, Row]]:
     import pyarrow
     import pyarrow.parquet
 
     number = 0
     try:
-        with pyarrow.parquet.ParquetFile(path) as file:
+        with source.open() as raw, pyarrow.parquet.ParquetFile(raw) as file:
             paths = [column.path for column in file.schema]
+            _check_names(source, file.schema_arrow.names)
         # As dictionaries: a text repeated a million times then takes its memory once.
-        with pyarrow.parquet.ParquetFile(path, read_dictionary=paths, buffer_size=2**16) as file:
+        settings: dict[str, Any] = {"read_dictionary": paths, "buffer_size": 2**16}
+        with source.open() as raw, pyarrow.parquet.ParquetFile(raw, **settings) as file:
             for group in range(file.num_row_groups):  # all at once would take the whole file
                 for batch in file.iter_batches(BATCH, row_groups=[group], use_threads=False):
                     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
                     for place in range(batch.num_rows):
                         number += 1
-                        yield number, _Cells(f"{path}, row {number}", columns, place)
+                        yield number, _Cells(f"{source.name}, row {number}", columns, place)
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = str(error).partition("\n")[0]
         raise DataError(
-            f"{path} cannot be read as Parquet: {reason}",
+            f"{source.name} cannot be read as Parquet: {reason}",
             "a text file needs a name ending in .csv, .tsv or .jsonl",
         ) from None
+
+
+def _check_names(source: Source, names: Sequence[str]) -> None:
+    repeated = next((name for name, times in Counter(names).items() if times > 1), None)
+    if repeated is not None:
+        raise DataError(
+            f"{source.name}: two columns are named `{repeated}`",
+            "rename one of them, or leave one out",
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -245,7 +305,7 @@ class _Cells(Mapping[str, object]):
             cell = column[self.place]
             cell = cell.value if hasattr(cell, "dictionary") else cell
             buffer = cell.as_buffer() if hasattr(cell, "as_buffer") else None
-            if buffer is None or buffer.size <= FIELD_LIMIT:
+            if buffer is None or buffer.size <= sources.FIELD_LIMIT:
                 return cell.as_py()
         # Bytes that are no text, a date past the calendar, an unknown time zone.
         except (ValueError, ArithmeticError, LookupError) as error:
@@ -253,60 +313,9 @@ class _Cells(Mapping[str, object]):
             raise DataError(
                 f"{self.where}: `{name}` cannot be read: {reason}", "write the column as text"
             ) from None
-        raise DataError(f"{self.where}: `{name}` has more than {FIELD_LIMIT:,} bytes", CUT_TEXT)
-
-
-def _lines(path: Path) -> Iterator[str]:
-    """The lines of a text file, gzipped or not, without the byte order mark."""
-    opened = gzip.open if path.suffix.lower() == ".gz" else open
-    try:
-        with opened(path, "rb") as file:
-            for number, raw in enumerate(iter(partial(file.readline, FIELD_LIMIT + 1), b""), 1):
-                if len(raw) > FIELD_LIMIT:
-                    raise _at(path, number, f"more than {FIELD_LIMIT:,} bytes", CUT_TEXT)
-                line = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
-                yield _decoded(line, path, number)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(
-            f"{path} is not a whole gzip file: {error}", f"see what it is: file {_quoted(path)}"
-        ) from None
-    except OSError as error:
-        raise DataError(
-            f"{path} cannot be read: {error.strerror}", f"look at its rights: ls -l {_quoted(path)}"
-        ) from None
-
-
-def _decoded(raw: bytes, path: Path, number: int) -> str:
-    try:
-        line = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        byte, column = raw[error.start], error.start + 1
-        raise _at(
-            path, number, f"byte 0x{byte:02x} at {column} is not UTF-8", _convert(path, raw)
-        ) from None
-    if "\0" in line:
-        raise _at(
-            path, number, "a NUL byte; expected text in UTF-8", _convert(path, codecs.BOM_UTF16_LE)
+            f"{self.where}: `{name}` has more than {sources.FIELD_LIMIT:,} bytes", CUT_TEXT
         )
-    return line
-
-
-def _convert(path: Path, raw: bytes) -> str:
-    """The command that makes a file readable, guessed from its first bytes."""
-    if raw.startswith(b"\x1f\x8b"):
-        return f"it is gzipped: mv {_quoted(path)} {_quoted(f'{path}.gz')}"
-    utf16 = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    encoding = "UTF-16" if utf16 else "WINDOWS-1252"
-    return f"iconv -f {encoding} -t UTF-8 {_quoted(path)} > {_quoted(f'utf8-{path.name}')}"
-
-
-def _quoted(path: Path | str) -> str:
-    """A path as it is typed in a shell, in quotes where it needs them."""
-    return shlex.quote(str(path))
-
-
-def _at(path: Path, line: int, problem: str, hint: str) -> DataError:
-    return DataError(f"{path}, line {line}: {problem}", hint)
 
 
 # ── data frames and lists ────────────────────────────────────────────────────────────────────

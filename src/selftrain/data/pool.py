@@ -85,12 +85,15 @@ def _cleaned(
         if is_empty(example):
             notes.add("empty pool rows dropped")
             continue
-        hashes = {hash_of(example.uid), hash_of(uid_of(example.text, example.pair))}
-        if any(number in seen for number in hashes):
+        id, content = hash_of(example.uid), hash_of(uid_of(example.text, example.pair))
+        if content in seen:
             notes.add("duplicate pool rows dropped")
             continue
-        for number in hashes:
-            seen.add(number)
+        if id in seen:
+            notes.add("pool rows with the id of another row dropped")
+            continue
+        seen.add(id)
+        seen.add(content)
         if not excluded or text_key(example) not in excluded:
             yield example
 

@@ -97,6 +97,10 @@ class Notes:
     """Warnings collected while reading, with counts."""
 
     counts: dict[str, int] = field(default_factory=dict)
+    columns: list[str] = field(default_factory=list)
+    """Which columns of each file were taken."""
+    remarks: list[str] = field(default_factory=list)
+    """What was found out about a file: worth a line, but no warning."""
 
     def add(self, text: str, count: int = 1) -> None:
         """Add to the count of a warning; a count of 0 adds no warning."""

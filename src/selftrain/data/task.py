@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -12,6 +13,8 @@ from selftrain.errors import ConfigError, DataError, parsed, require
 
 TASKS = Path(__file__).parent / "tasks"
 HINT = "correct the task file, or task.NAME in the config"
+LARGEST_NAMES = 900_000
+"""Bytes of labels, words and template as JSON: a model card with more is never read back."""
 HUB = "hub"
 """The table of a task file that says where to download rows; it is no part of the task."""
 
@@ -44,6 +47,14 @@ class Task:
         distinct = len(set(self.labels)) == len(self.labels)
         require(distinct, "labels", list(self.labels), "each class once", HINT)
         require(self.max_length >= 8, "max_length", self.max_length, "at least 8", HINT)
+        words = {label: list(self.words[label]) for label in self.words}
+        size = len(json.dumps([self.labels, words, self.template], indent=4))
+        if size > LARGEST_NAMES:
+            raise DataError(
+                f"the names of {len(self.labels)} classes have {size:,} bytes; a model is stored "
+                f"with at most {LARGEST_NAMES:,}",
+                "name the right column: --label COLUMN, or give the classes shorter names",
+            )
 
     def changed(self, changes: Mapping[str, Any]) -> Task:
         """The same task with some fields replaced, as flags and config files do.

@@ -27,7 +27,7 @@ def read_tables(path: Path, *, read_hint: str, syntax_hint: str) -> dict[str, An
     try:
         if len(raw) > MAX_BYTES:
             raise ValueError(f"it has more than {MAX_BYTES:,} bytes")
-        tables = tomllib.loads(raw.decode("utf-8"))
+        tables = tomllib.loads(raw.decode("utf-8-sig"))
         _check_limits(tables)
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is not TOML: {error}", syntax_hint) from None

@@ -1,7 +1,8 @@
 """Write a table of cells as CSV, TSV, JSON lines or Parquet.
 
-Cells may hold text from anyone. In CSV and TSV no cell starts like a formula of a spreadsheet, and
-on a terminal no cell sends control codes. JSON lines and Parquet hold every text exactly.
+Every text is written exactly, so that it can be joined and learnt from again. Texts may come from
+anyone: on a terminal none sends control codes, and on request no cell of a CSV or TSV file starts
+like a formula of a spreadsheet.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TextIO
+from typing import Literal, TextIO
 
 from selftrain.data.files import DELIMITERS, JSON_LINES, PARQUET
 from selftrain.disk import replacing
@@ -22,47 +23,64 @@ Cells = Sequence[object]
 Writer = Callable[[Path, Sequence[str], Iterable[Cells]], None]
 
 
-def write_table(path: Path, names: Sequence[str], rows: Iterable[Cells]) -> None:
+def write_table(
+    path: Path, names: Sequence[str], rows: Iterable[Cells], *, excel_safe: bool = False
+) -> None:
     """Write rows under the names of their columns; the ending of the path gives the format.
 
-    The file appears when it is complete, and an error leaves an old one as it was.
+    The file appears when it is complete, and an error leaves an old one as it was. ``excel_safe``
+    guards the cells of a CSV or TSV file, which then no longer hold every text exactly.
     """
-    write = _writer(path)
+    write = check_format(path, excel_safe=excel_safe)
     with replacing(path.resolve()) as temporary:  # resolved: a link stays, its target is replaced
         write(temporary, names, rows)
 
 
 def write_delimited(
-    file: TextIO, names: Sequence[str], rows: Iterable[Cells], delimiter: str = ","
+    file: TextIO,
+    names: Sequence[str],
+    rows: Iterable[Cells],
+    delimiter: str = ",",
+    *,
+    excel_safe: bool = False,
 ) -> None:
     """Write rows as CSV or TSV to an open file, such as stdout."""
     # Every text in quotes: by default, Python before 3.13 writes a bare carriage return without
-    # them, and a reader would take what follows for a new row.
-    writer = csv.writer(
-        file, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC
-    )
-    safe_cell = _printable_cell if file.isatty() else harmless
-    writer.writerow(map(safe_cell, names))
-    writer.writerows(map(safe_cell, row) for row in rows)
+    # them, and a reader would take what follows for a new row. Also the names, which tells a
+    # reader of tabs that quotes are no part of a text.
+    quoting: Literal[1, 2] = csv.QUOTE_ALL if excel_safe else csv.QUOTE_NONNUMERIC
+    writer = csv.writer(file, delimiter=delimiter, lineterminator="\n", quoting=quoting)
+    shown = partial(_cell, excel_safe=excel_safe, terminal=file.isatty())
+    writer.writerow(map(shown, names))
+    writer.writerows(map(shown, row) for row in rows)
 
 
-def _writer(path: Path) -> Writer:
+def check_format(path: Path, *, excel_safe: bool = False) -> Writer:
+    """The writer of a format, by the ending of a path; an error where there is none."""
     suffix = path.suffix.lower()
     if suffix in DELIMITERS:
-        return partial(_write_csv, DELIMITERS[suffix])
+        return partial(_write_csv, DELIMITERS[suffix], excel_safe)
+    if excel_safe:
+        raise DataError(
+            f"--excel-safe guards CSV and TSV files; {path} is none", "leave out --excel-safe"
+        )
     if suffix in JSON_LINES:
         return _write_json_lines
     if suffix in PARQUET:
         return _write_parquet
     raise DataError(
         f"{path} ends in `{path.suffix}`; expected .csv, .tsv, .jsonl or .parquet",
-        "choose one of these endings: -o table.csv",
+        "leave out -o to print"
+        if str(path) == "-"
+        else "choose one of these endings: -o table.csv",
     )
 
 
-def _write_csv(delimiter: str, path: Path, names: Sequence[str], rows: Iterable[Cells]) -> None:
+def _write_csv(
+    delimiter: str, excel_safe: bool, path: Path, names: Sequence[str], rows: Iterable[Cells]
+) -> None:
     with path.open("x", encoding="utf-8", newline="") as file:
-        write_delimited(file, names, rows, delimiter)
+        write_delimited(file, names, rows, delimiter, excel_safe=excel_safe)
 
 
 def _write_json_lines(path: Path, names: Sequence[str], rows: Iterable[Cells]) -> None:
@@ -77,9 +95,10 @@ def _write_parquet(path: Path, names: Sequence[str], rows: Iterable[Cells]) -> N
     import pyarrow.parquet
 
     records = [dict(zip(names, row, strict=True)) for row in rows]
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(records), path)
+    with path.open("xb") as file:  # an open file: pyarrow would take `a:b` for an address
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(records), file)
 
 
-def _printable_cell(cell: object) -> object:
-    safe = harmless(cell)
-    return printable(safe) if isinstance(safe, str) else safe
+def _cell(cell: object, *, excel_safe: bool, terminal: bool) -> object:
+    safe = harmless(cell) if excel_safe else cell
+    return printable(safe) if terminal and isinstance(safe, str) else safe

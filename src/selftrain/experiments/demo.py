@@ -32,7 +32,7 @@ from pathlib import Path
 from selftrain import disk
 from selftrain.data.fewshot import sample
 from selftrain.data.pool import text_key
-from selftrain.data.read import Columns, read_labelled
+from selftrain.data.read import Columns, Reading, read_labelled
 from selftrain.data.rows import Example, Labelled, Notes, Split, uid_of
 from selftrain.data.split import make_split
 from selftrain.data.task import Task, from_labels
@@ -78,6 +78,7 @@ def rows_of(
     name: str,
     data: Path | None = None,
     columns: Columns = Columns(),
+    how: Reading = Reading(),
     *,
     notes: Notes | None = None,
 ) -> tuple[Task, list[Labelled]]:
@@ -89,7 +90,7 @@ def rows_of(
     if name not in cuts:
         raise DataError(f"there is no demo `{name}`; expected {' or '.join(cuts)}", "--cut movies")
     if data is not None and not data.name.endswith(".tar.gz"):
-        rows = read_labelled(data, columns, notes=notes or Notes())
+        rows = read_labelled(data, columns, how, notes=notes or Notes())
         pair = rows[0].example.pair is not None
         return from_labels((row.label for row in rows), name=data.stem, pair=pair), rows
     task, read = cuts[name]

@@ -169,9 +169,11 @@ def _complete(raw: bytes) -> bytes:
 
 def _lines(path: Path) -> Iterator[Result]:
     try:
-        if path.stat().st_size > LARGEST:
+        with path.open("rb") as file:
+            raw = file.read(LARGEST + 1)
+        if len(raw) > LARGEST:
             raise DataError(f"{path} has more than {LARGEST:,} bytes: no file of cells", HINT)
-        text = _complete(path.read_bytes()).decode("utf-8")
+        text = _complete(raw).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"cannot read {path}: {error}", HINT) from None
     kind = TypeAdapter(Result)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from selftrain.data.fewshot import sample
 from selftrain.data.pool import remove_overlap
-from selftrain.data.read import Columns, read_labelled
+from selftrain.data.read import Columns, Reading, read_labelled
 from selftrain.data.rows import Labelled, Notes, Split
 from selftrain.data.split import make_split
 from selftrain.data.task import Task
@@ -105,4 +105,5 @@ def _file(folder: Path, part: str) -> Path | None:
 
 def _read(folder: Path, part: str, task: Task) -> list[Labelled]:
     columns = Columns(text="text_a", pair="text_b") if task.pair else Columns(text="text")
-    return read_labelled(find(folder, part), columns, notes=Notes())
+    as_written = Reading(keep_na=True, exact_labels=True)  # the task says which labels there are
+    return read_labelled(find(folder, part), columns, as_written, notes=Notes())

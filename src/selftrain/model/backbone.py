@@ -266,9 +266,12 @@ def _mlm(name: str, model: Any, family: Family, missing: set[str]) -> MLMHead | 
 
 def _damaged(name: str, reason: str) -> ModelError:
     first = reason.strip().splitlines()[0] if reason.strip() else "no reason given"
+    runs_code = "trust_remote_code" in reason or "custom code" in reason
     return ModelError(
         f"backbone `{name}` cannot be loaded: {first}",
-        "the files may be damaged: copy or download them again",
+        "it needs code of its own, and no code of a checkpoint is run: choose --backbone minilm"
+        if runs_code
+        else "the files may be damaged: copy or download them again",
     )
 
 

@@ -61,12 +61,15 @@ def write_lesson(path: Path, lesson: Lesson) -> None:
 
     schema, lines, count = _schema(), iter(lesson.audit), len(lesson.audit)
     size = GROUP if count > MAX_LINES_IN_MEMORY else max(1, count)
-    with pyarrow.parquet.ParquetWriter(path, schema) as writer:
+    # An open file: pyarrow would take the `run:` of a path for the name of a store.
+    with path.open("wb") as file, pyarrow.parquet.ParquetWriter(file, schema) as writer:
         for _ in range(0, max(1, count), size):  # a lesson without lines has a group without rows
             group = list(islice(lines, size))
             columns = {name: [getattr(line, name) for line in group] for name in schema.names}
             writer.write_table(pyarrow.table(columns, schema=schema))
-    if excess := _excess(pyarrow.parquet.read_metadata(path)):
+    with path.open("rb") as written:
+        excess = _excess(pyarrow.parquet.read_metadata(written))
+    if excess:
         raise RunError(
             f"the lesson of a round {excess}, more than is ever read back",
             "give the pool shorter ids, or none: texts are then named by their hash",
@@ -147,13 +150,16 @@ def _batches(path: Path, labels: Collection[str]) -> Iterator[Any]:
     import pyarrow.parquet
 
     try:
-        with pyarrow.parquet.ParquetFile(plain_file(path)) as file:
+        with plain_file(path).open("rb") as raw, pyarrow.parquet.ParquetFile(raw) as file:
             if not file.schema_arrow.equals(_schema()):
                 raise damaged(path, f"has the columns {file.schema_arrow.names}")
             if excess := _excess(file.metadata):
                 raise damaged(path, excess)
         names = [field.name for field in _schema() if field.type == pyarrow.string()]
-        with pyarrow.parquet.ParquetFile(path, read_dictionary=names, buffer_size=2**16) as file:
+        with (
+            path.open("rb") as raw,
+            pyarrow.parquet.ParquetFile(raw, read_dictionary=names, buffer_size=2**16) as file,
+        ):
             for group in range(file.num_row_groups):  # else pyarrow loads the whole file
                 for batch in file.iter_batches(BATCH, row_groups=[group], use_threads=False):
                     _check_lines(path, batch, labels)

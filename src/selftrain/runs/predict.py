@@ -33,6 +33,8 @@ class AnswerOptions:
     """Whether each text is repeated beside its answer."""
     abstain: float = 0.0
     """A text whose label is less probable than this gets no label."""
+    excel_safe: bool = False
+    """Whether cells that a spreadsheet would run as a formula get a quote in front."""
 
 
 @dataclass(slots=True)
@@ -70,9 +72,9 @@ def predict(
     names, count = columns(model, table, texts=wanted.texts), Count()
     rows = answers(model, table, wanted, count, machine=machine)
     if out is None:
-        write_delimited(sys.stdout, names, rows)
+        write_delimited(sys.stdout, names, rows, excel_safe=wanted.excel_safe)
     else:
-        write_table(Path(out), names, rows)
+        write_table(Path(out), names, rows, excel_safe=wanted.excel_safe)
     return count
 
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from selftrain.data.rows import AuditLines
-from selftrain.disk import damaged, plain_file, plain_folder, refusals, sha256
+from selftrain.disk import check_local, damaged, plain_file, plain_folder, refusals, sha256
 from selftrain.errors import RunError
 from selftrain.escape import brief
 from selftrain.runs.keep import FROZEN, OF_FROZEN, TEACHER, forget, frozen_folder, read_kept
@@ -121,17 +121,25 @@ def check_place(folder: str | Path) -> None:
 
 def read_manifest(folder: str | Path) -> Manifest:
     """The manifest of a run folder; an error where the folder is none."""
-    manifest = existing(Path(folder))
+    place = Path(folder)
+    with refusals(place, "read"):
+        is_run = place.is_dir() and os.path.lexists(place / MANIFEST)
+        is_model = place.is_dir() and os.path.lexists(place / MODEL[0])
+    manifest = existing(place) if is_run else None
     if manifest is None:
-        raise RunError(
-            f"{folder} is not a run folder: it has no {MANIFEST}",
-            "write one: selftrain fit labelled.csv --unlabelled pool.csv -o run",
+        what = "is a saved model" if is_model else "is not a run folder"
+        hint = (
+            f"read it in Python: SelfTrainingClassifier.load({str(folder)!r})"
+            if is_model
+            else "write one: selftrain fit labelled.csv --unlabelled pool.csv -o run"
         )
+        raise RunError(f"{folder} {what}: it has no {MANIFEST}", hint)
     return manifest
 
 
 def existing(folder: Path) -> Manifest | None:
     """The manifest of a run folder; None where a run may start; any other folder is an error."""
+    check_local(folder, "a run folder")
     with refusals(folder, "read"):
         if not folder.exists():
             return None
@@ -147,6 +155,14 @@ def existing(folder: Path) -> Manifest | None:
             "choose another folder: -o NEW",
         )
     return None
+
+
+def belongs_to(folder: Path, path: Path) -> bool:
+    """Whether a path leads to a part of a run folder, which nothing else may write."""
+    place, inside = (Path(os.path.realpath(each)) for each in (folder, path))
+    if not inside.is_relative_to(place) or inside == place:
+        return False
+    return inside.relative_to(place).parts[0] in (MANIFEST, ROUNDS, LOCK, "estimate.json")
 
 
 def records(folder: Path) -> list[Record]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import asdict, replace
@@ -159,8 +160,9 @@ def _clear_rounds(folder: Path) -> None:
     if not os.path.lexists(rounds):
         rounds.mkdir(mode=0o700)
         sync(folder)
-    for leftover in plain_folder(rounds).glob("*.tmp"):
-        remove(leftover)
+    for leftover in plain_folder(rounds).iterdir():
+        if re.fullmatch(r"(0|[1-9][0-9]*)\.tmp", leftover.name):  # others are somebody's own
+            remove(leftover)
 
 
 def _check_same(folder: Path, old: Manifest, new: Manifest, *, any_rounds: bool) -> None:

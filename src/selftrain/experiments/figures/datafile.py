@@ -12,10 +12,11 @@ Row = dict[str, object]
 """A line of a data file, by the names of its columns."""
 
 
-def write(path: Path, rows: Sequence[Row]) -> None:
+def write(path: Path, rows: Sequence[Row], *, excel_safe: bool = False) -> None:
     """Write the numbers of a figure as CSV; a missing number is an empty field."""
     with (
         replacing(path.resolve()) as temporary,  # resolved: a link stays, its target is replaced
         temporary.open("x", encoding="utf-8", errors="backslashreplace", newline="") as file,
     ):
-        write_delimited(file, list(rows[0]), (list(row.values()) for row in rows))
+        lines = (list(row.values()) for row in rows)
+        write_delimited(file, list(rows[0]), lines, excel_safe=excel_safe)

@@ -45,7 +45,7 @@ def markdown(sheets: Iterable[Sheet]) -> str:
     return "\n\n".join(map(_markdown, sheets))
 
 
-def csv(sheets: Iterable[Sheet]) -> str:
+def csv(sheets: Iterable[Sheet], *, excel_safe: bool = False) -> str:
     """The sheets as CSV, with an empty line between two of them.
 
     >>> print(csv([Sheet("Scores", ("method", "sst2"), (("UST", "84.0"),), ("one seed",))]))
@@ -54,7 +54,7 @@ def csv(sheets: Iterable[Sheet]) -> str:
     "UST","84.0"
     "one seed"
     """
-    return "\n\n".join(map(_csv, sheets))
+    return "\n\n".join(_csv(sheet, excel_safe=excel_safe) for sheet in sheets)
 
 
 def latex(sheets: Iterable[Sheet]) -> str:
@@ -100,11 +100,11 @@ def _in_markdown(text: str) -> str:
 # ── CSV ──
 
 
-def _csv(sheet: Sheet) -> str:
+def _csv(sheet: Sheet, *, excel_safe: bool) -> str:
     file = io.StringIO()
     rows = [sheet.head, *sheet.rows, *((note,) for note in sheet.notes)]
     lines = ([one_line(text) for text in row] for row in rows)
-    write_delimited(file, [one_line(sheet.title)], lines)
+    write_delimited(file, [one_line(sheet.title)], lines, excel_safe=excel_safe)
     return file.getvalue().rstrip("\n")
 
 

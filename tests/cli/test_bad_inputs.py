@@ -249,13 +249,13 @@ PLACES = {
     "no run to evaluate": Case("evaluate nowhere test.csv", "is not a run folder"),
     "a file for a run to read": Case("evaluate test.csv test.csv", "is not a run folder"),
     "a dangling link": Case(
-        FIT.replace("pool.csv", "link.csv") + " --backbone done",
+        FIT.replace("pool.csv", "link.csv").replace("-o run", "-o done-run"),
         "is a link to gone.csv, which does not exist",
         spoil=link("link.csv", "gone.csv"),
         hint="ls -l link.csv",
     ),
     "a link to itself": Case(
-        FIT.replace("pool.csv", "link.csv") + " --backbone done",
+        FIT.replace("pool.csv", "link.csv").replace("-o run", "-o done-run"),
         "link.csv",
         spoil=link("link.csv", "link.csv"),
     ),

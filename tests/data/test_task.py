@@ -91,8 +91,8 @@ def test_a_file_that_says_something_else_is_an_error(
 
 def test_a_class_too_many_is_found_among_many_at_once() -> None:
     """One comparison of each with each would take hours."""
-    many = [str(number) for number in range(300_000)]
-    assert len(Task("many", tuple(many)).labels) == 300_000
+    many = [str(number) for number in range(40_000)]
+    assert len(Task("many", tuple(many)).labels) == 40_000
     with pytest.raises(ConfigError, match="each class once"):
         Task("many", (*many, "7"))
 

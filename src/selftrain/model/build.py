@@ -49,15 +49,15 @@ def build(task: Task, backbone: Backbone, architecture: Architecture, *, seed: i
     return _seeded(card, backbone, seed)
 
 
-def load(folder: Path, backbone: Backbone | str | None = None) -> Classifier:
+def load(folder: Path, backbone: Backbone | str | Path | None = None) -> Classifier:
     """Read a saved model, from anyone: ``card.py`` and ``saved.py`` say what is checked.
 
     A backbone given by name is loaded at the card's revision if the card has the same name.
     """
     card = read_card(folder)
     source = card.backbone
-    if isinstance(backbone, str):
-        same = backbone == source.name and COMMIT.fullmatch(source.revision or "")
+    if isinstance(backbone, str | Path):
+        same = str(backbone) == source.name and COMMIT.fullmatch(source.revision or "")
         backbone = backbones.load(backbone, revision=source.revision if same else None)
     if backbone is None and source.name not in EMBEDDED:
         # A saved model may come from anyone, and the name in it may point anywhere on this disk

@@ -36,7 +36,7 @@ LOCK, ROUNDS = ".lock", "rounds"
 
 
 def load(
-    folder: str | Path, number: int | None = None, *, backbone: str | None = None
+    folder: str | Path, number: int | None = None, *, backbone: str | Path | None = None
 ) -> Classifier:
     """The model of the last accepted round, or of the given one, calibrated by its estimate.
 

@@ -113,7 +113,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         from selftrain.training.job import Job
         from selftrain.training.loop import last_accepted, self_train
         from selftrain.training.machine import Machine
-        from selftrain.training.preflight import preflight
+        from selftrain.training.preflight import preflight, prompt_unused
 
         self._validate_params()
         labels = labels_of(y)
@@ -126,7 +126,8 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         backbone = load(self.backbone or backbone_for(method))
         counted = [f"{what}: {count}" for what, count in notes]
         job = Job(task, split, method, backbone, self.seed)
-        for note in (*counted, *preflight(job)):
+        unused = prompt_unused({"template": self.template, "words": self.words}, method)
+        for note in (*counted, *unused, *preflight(job)):
             warnings.warn(note, stacklevel=2)
         machine = Machine(device=self.device, threads=self.threads)
         rounds: list[Round] = []
@@ -205,6 +206,8 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
         place = Path(folder)
         is_run = (place / MANIFEST).exists()
+        for caveat in runs.caveats(place) if is_run else ():
+            warnings.warn(caveat, stacklevel=2)
         model = runs.load(place, backbone=backbone) if is_run else load_model(place, backbone)
         facts = place / FACTS
         if not is_run:  # a model may be in a hub's cache, which is made of links

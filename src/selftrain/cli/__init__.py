@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
@@ -47,6 +48,7 @@ STOPPED = 130  # the exit code of a program ended by Ctrl-C; typer's too
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command; our own errors become one line and a hint, anything else shows its trace."""
+    open_streams()
     speak_utf8()
     let_waiting_threads_sleep()
     try:
@@ -60,6 +62,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         fail(f"cannot write: {error.strerror}", "make room, then give the command again", 1)
     except SelftrainError as error:
         fail(error.message, error.hint, 1)
+    except (MemoryError, RuntimeError) as error:
+        if not out_of_memory(error):
+            raise
+        fail("there is not enough memory", LESS_MEMORY, 1)
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         command_path = context.command_path if context else "selftrain"
@@ -67,6 +73,31 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     if code == STOPPED:
         say("stopped")
     sys.exit(code or 0)
+
+
+def open_streams() -> None:
+    """Refuse a closed stdout, and give talk that nobody hears a place to go.
+
+    The first file opened would take the number of a closed stream, and get what is printed.
+    """
+    if sys.stdin is None:
+        sys.stdin = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  (while it runs)
+    if sys.stdout is None:
+        fail("standard output is closed", "give it a place: selftrain … > answers.csv", 1)
+
+
+LESS_MEMORY = (
+    "close other programs, or take less: a smaller batch_size, pool or backbone; "
+    "a run resumes from its last finished round"
+)
+
+
+def out_of_memory(error: Exception) -> bool:
+    """Whether the system gave no more memory; torch says so in words alone."""
+    said = ("can't allocate memory", "out of memory", "not enough memory", "std::bad_alloc")
+    return isinstance(error, MemoryError) or any(words in str(error) for words in said)
 
 
 def speak_utf8() -> None:

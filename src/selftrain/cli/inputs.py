@@ -109,8 +109,9 @@ def load_model(
 ) -> tuple[Classifier, Machine]:
     """The model of a round on its machine; warns of texts that it will cut."""
     with watch.busy("loading"):
-        from selftrain.runs.read import load
+        from selftrain.runs.read import caveats, load
 
+        warn(caveats(run, number))
         model = load(run, number, backbone=backbone)  # first: damage is found before torch loads
 
         from selftrain.training.preflight import texts_cut

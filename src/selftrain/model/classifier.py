@@ -21,7 +21,7 @@ from selftrain.model import saved, tokens
 from selftrain.model.backbone import FALLBACK_DROPOUT, Backbone
 from selftrain.model.batches import Batch, Row, grouped
 from selftrain.model.card import Card
-from selftrain.model.heads import Head, Output, Verbalizer
+from selftrain.model.heads import Head, Output, Verbalizer, with_numbers
 from selftrain.model.pel import AnyTuning, placeholders
 from selftrain.model.prompt import template_of
 from selftrain.model.surgery import dropout_rates
@@ -158,14 +158,18 @@ class Classifier(nn.Module):
 
     @torch.no_grad()
     def read(self, examples: Sequence[Example]) -> Output:
-        """Logits [N, C] and features [N, D] with dropout off, in the order of the examples."""
+        """Logits [N, C] and features [N, D] with dropout off, in the order of the examples.
+
+        A model whose answer is no number raises.
+        """
         was_training = self.training
         self.eval()
         self.gather()
         batches, back = grouped(self.encode(examples), self.pad, self.device)
         parts = [self(batch) for batch in batches]
         self.train(was_training)
-        return Output(*(torch.cat(part).float().cpu()[back] for part in zip(*parts, strict=True)))
+        out = Output(*(torch.cat(part).float().cpu()[back] for part in zip(*parts, strict=True)))
+        return with_numbers(out)
 
     def gather(self) -> None:
         """Move all parts to one device: another model may have moved the shared frozen weights."""

@@ -65,6 +65,23 @@ def last_accepted(folder: str | Path) -> int:
     return _chosen(Path(folder), None).number
 
 
+def caveats(folder: str | Path, number: int | None = None) -> Iterator[str]:
+    """What to know before the model of a round is used, or else the last accepted one's.
+
+    A run may be unfinished, and a round may have been refused.
+    """
+    folder = Path(folder)
+    chosen, last = _chosen(folder, number), records(folder)[-1]
+    asked = read_manifest(folder).total_rounds
+    if not last.last and last.number < asked:
+        yield (
+            f"{folder} is not finished: it has {last.number} of {asked} rounds; "
+            "the `selftrain fit` that started it goes on"
+        )
+    if not chosen.accepted:
+        yield f"round {chosen.number} of {folder} was refused: {brief(chosen.why)}"
+
+
 def lessons(folder: str | Path) -> Iterator[tuple[int, AuditLines]]:
     """The number and the audit of every finished round, checked as they are read."""
     folder = Path(folder)

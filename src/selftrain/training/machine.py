@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, TypeVar
 import torch
 
 from selftrain.errors import require
-from selftrain.seeds import child
+from selftrain.seeds import TORCH_GENERATOR, child
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
 
 T = TypeVar("T")
+MOST_THREADS = 256  # a system that cannot start so many ends the process without a word
 Progress = Callable[[Iterable[T], str, int], Iterable[T]]
 
 
@@ -48,8 +49,9 @@ class Machine:
             available = devices()
             expected = f"what this machine has: {', '.join(available)}"
             require(self.device in available, "device", self.device, expected, "--device cpu")
-        valid = self.threads is None or self.threads >= 1
-        require(valid, "threads", self.threads, "1 or more", "--threads 2")
+        most = max(MOST_THREADS, os.cpu_count() or 1)
+        valid = self.threads is None or 1 <= self.threads <= most
+        require(valid, "threads", self.threads, f"from 1 to {most}", "--threads 2")
         require(self.cache_mb >= 0, "cache_mb", self.cache_mb, "0 or more", "--cache-mb 1000")
 
     def accelerator(self) -> Accelerator:
@@ -83,8 +85,11 @@ def _accelerator(device: str | None) -> Accelerator:
 
 @contextmanager
 def randomness(seed: int, *names: str | int) -> Iterator[None]:
-    """Torch's global generators seeded for one purpose, and put back as they were afterwards."""
+    """Torch's global generators seeded for one purpose, and put back as they were afterwards.
+
+    Other threads wait that long: their draws would change this one's numbers.
+    """
     devices = list(range(torch.cuda.device_count())) if torch.cuda.is_available() else []
-    with torch.random.fork_rng(devices):
+    with TORCH_GENERATOR, torch.random.fork_rng(devices):
         torch.manual_seed(child(seed, *names))
         yield

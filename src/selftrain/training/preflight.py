@@ -7,11 +7,13 @@ head, a layer that does not exist, and a teacher without dropout.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from itertools import chain, islice
+from typing import Any
 
 from selftrain.data.rows import Example
 from selftrain.errors import ModelError
+from selftrain.method.spec import Method
 from selftrain.model.classifier import Classifier
 from selftrain.model.surgery import dropout_rates
 from selftrain.training.draw import MAX_VECTORS, different_draws, pool_of_round
@@ -37,6 +39,20 @@ def preflight(job: Job) -> list[str]:
         *(small_pool(job) if method.total_rounds else ()),
         *(few_rows(job) if method.guard == "folds" else ()),
     ]
+
+
+def prompt_unused(given: Mapping[str, Any], method: Method) -> Iterator[str]:
+    """A warning where a template or label words were given and no model of the method reads them.
+
+    ``given`` is what a user gave of the task, and not what a known task has by itself.
+    """
+    names = [name for name in ("template", "words") if given.get(name)]
+    if names and not method.prompts:
+        verb = "is" if names == ["template"] else "are"
+        yield (
+            f"{' and '.join(names)} {verb} not used: method `{method.name}` has a head, no prompt; "
+            "upet-prompt-adapter is one that has"
+        )
 
 
 def check_dropout(model: Classifier, passes: int) -> None:

@@ -53,7 +53,7 @@ class Adapter:
     """The top k layers, the upper `half`, or the `last` one; left out, all of them."""
 
     def __post_init__(self) -> None:
-        require(self.width >= 1, "adapter width", self.width, "at least 1")
+        check_size(self.width, "adapter width")
         check_layers(self.layers)
 
 
@@ -73,7 +73,7 @@ class Prefix:
     """On the learned keys and values."""
 
     def __post_init__(self) -> None:
-        require(self.length >= 1, "prefix length", self.length, "at least 1")
+        check_size(self.length, "prefix length")
         require(0 <= self.dropout < 1, "prefix dropout", self.dropout, "0 or more and below 1")
         check_layers(self.layers)
 
@@ -90,7 +90,7 @@ class PTuning:
     """Learn the vectors directly, or through a small network."""
 
     def __post_init__(self) -> None:
-        require(self.length >= 1, "ptuning length", self.length, "at least 1")
+        check_size(self.length, "ptuning length")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class LoRA:
     """The top k layers, the upper `half`, or the `last` one; left out, all of them."""
 
     def __post_init__(self) -> None:
-        require(self.rank >= 1, "lora rank", self.rank, "at least 1")
+        check_size(self.rank, "lora rank")
         check_layers(self.layers)
 
 
@@ -142,6 +142,15 @@ def layers_of(tuning: Tuning) -> Layers:
 def placeholders(tuning: Tuning) -> int:
     """How many tokens a tuning adds behind the first of a row, to learn their embeddings."""
     return tuning.length if isinstance(tuning, PTuning) else 0
+
+
+LARGEST_SIZE = 65_536
+"""Of what a tuning adds to a layer: far wider than any encoder, and still built in memory."""
+
+
+def check_size(size: int, name: str) -> None:
+    """Raise unless a tuning of this size can be built."""
+    require(1 <= size <= LARGEST_SIZE, name, size, f"from 1 to {LARGEST_SIZE:,}")
 
 
 def check_layers(layers: Layers, name: str = "layers") -> None:

@@ -277,6 +277,28 @@ def test_verbose_says_a_line_a_round_on_stderr(
     assert said.err.startswith("teacher")
 
 
+@pytest.mark.parametrize(("progress", "lines"), [(True, True), (False, False), (None, False)])
+def test_progress_is_a_line_now_and_then_where_it_is_asked_for(
+    make: Make,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    progress: bool | None,
+    lines: bool,
+) -> None:
+    monkeypatch.setattr("selftrain.runs.watch.LINE_EVERY", 0.001)
+    model = make(rounds=0, progress=progress).fit(TEXTS, LABELS, unlabelled=POOL)
+    model.predict(NEW)
+    said = capsys.readouterr()
+    assert ("training: " in said.err) == lines
+    assert said.out == ""
+
+
+def test_a_template_for_a_head_is_warned_of(make: Make) -> None:
+    model = make(rounds=0, template="{text} {mask}", words={"good": "great", "bad": "bad"})
+    with pytest.warns(UserWarning, match="template and words are not used: method `supcon`"):
+        model.fit(TEXTS, LABELS, unlabelled=POOL)
+
+
 def test_half_a_character_is_no_text() -> None:
     with pytest.raises(DataError, match="text 2 holds half a character"):
         examples_of(["a film", ("yes", "\ud800")])

@@ -74,6 +74,11 @@ def require(holds: bool, what: str, value: object, expected: str, hint: str = EN
         raise ConfigError(f"{what} is {value!r}; expected {expected}", hint)
 
 
+def require_up_to(most: int, what: str, value: int) -> None:
+    """Raise a ConfigError unless a number is 1 or more, and not more than this."""
+    require(1 <= value <= most, what, value, f"from 1 to {most:,}")
+
+
 def no_number(texts: int, of: int) -> NoNumberError:
     """The error for answers of a model that are no numbers: finite weights may be too large."""
     return NoNumberError(

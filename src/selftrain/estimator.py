@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from selftrain.data.task import Task
     from selftrain.method.spec import Method
     from selftrain.model.classifier import Classifier
+    from selftrain.runs.watch import Watch
     from selftrain.training.loop import Round
 
 Texts = Iterable[str] | Iterable[tuple[str, str]]
@@ -51,7 +52,8 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     Texts are strings, or pairs of strings. Unlabelled texts are ``unlabelled=``, or texts in ``X``
     with a label of None or NaN. Labels are strings, numbers or truth values; predictions have the
     same type, also after ``save`` and ``load``. Parameters are those of ``selftrain fit``;
-    ``changes`` is its method table.
+    ``changes`` is its method table. ``progress`` shows bars with the time left; None shows them in
+    a terminal or a notebook alone.
 
     After ``fit``: ``classes_``, ``model_``, ``rounds_`` (what each round gave), ``estimate_`` (the
     expected accuracy of each round, labels that look wrong; None where the labels tell too little),
@@ -70,6 +72,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         "device": [StrOptions({"cpu", "cuda", "mps"}), None],
         "threads": [Interval(Integral, 1, None, closed="left"), None],
         "verbose": ["boolean"],
+        "progress": ["boolean", None],
     }
 
     def __init__(
@@ -86,6 +89,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         device: str | None = None,
         threads: int | None = None,
         verbose: bool = False,
+        progress: bool | None = None,
     ) -> None:
         self.method = method
         self.preset = preset
@@ -98,6 +102,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.device = device
         self.threads = threads
         self.verbose = verbose
+        self.progress = progress
 
     def fit(
         self,
@@ -129,21 +134,28 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         unused = prompt_unused({"template": self.template, "words": self.words}, method)
         for note in (*counted, *unused, *preflight(job)):
             warnings.warn(note, stacklevel=2)
-        machine = Machine(device=self.device, threads=self.threads)
         rounds: list[Round] = []
-        with logged_to(logging.StreamHandler()) if self.verbose else nullcontext():
+        lines = logged_to(logging.StreamHandler()) if self.verbose else nullcontext()
+        with lines, self._watch() as watch:
+            machine = Machine(self.device, self.threads, watch.progress)
             for round_ in self_train(job, machine=machine):
                 log.info(line_of(round_, method.total_rounds))
                 rounds.append(round_)
+            self.estimate_ = estimate(job, rounds, machine)
         self.notes_ = dict(notes)
         final = last_accepted(rounds)
         self.model_: Classifier = final.model
-        self.estimate_ = estimate(job, rounds, machine)
         self.rounds_ = [replace(round_, readings=None) for round_ in rounds]  # no pool is kept
         if self.estimate_ is not None:
             self.model_.temperature = self.estimate_.of(final.number).temperature
         self.classes_ = classes
         return self
+
+    def _watch(self) -> Watch:
+        from selftrain.runs.watch import Watch, is_watched
+
+        shown = is_watched() if self.progress is None else self.progress
+        return Watch(quiet=not shown, later=True)
 
     def _task(self, classes: Sequence[Any], *, pair: bool) -> Task:
         from selftrain.data.task import Task
@@ -165,7 +177,8 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         if any((example.pair is not None) != self.model_.task.pair for example in examples):
             expected = "pairs of strings" if self.model_.task.pair else "strings"
             raise DataError(f"the model was trained on {expected}", f"give a list of {expected}")
-        return self.model_.probabilities(examples).double().numpy()
+        with self._watch() as watch:
+            return self.model_.probabilities(examples, watch.progress).double().numpy()
 
     def predict(self, X: Texts) -> Any:  # noqa: N803
         """The most probable label of each text."""

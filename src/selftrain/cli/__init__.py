@@ -96,8 +96,8 @@ LESS_MEMORY = (
 
 def out_of_memory(error: Exception) -> bool:
     """Whether the system gave no more memory; torch says so in words alone."""
-    said = ("can't allocate memory", "out of memory", "not enough memory", "std::bad_alloc")
-    return isinstance(error, MemoryError) or any(words in str(error) for words in said)
+    phrases = ("can't allocate memory", "out of memory", "not enough memory", "std::bad_alloc")
+    return isinstance(error, MemoryError) or any(phrase in str(error) for phrase in phrases)
 
 
 def speak_utf8() -> None:

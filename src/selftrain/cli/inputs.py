@@ -114,8 +114,8 @@ def load_model(
         warn(caveats(run, number))
         model = load(run, number, backbone=backbone)  # first: damage is found before torch loads
 
-        from selftrain.training.preflight import texts_cut
+        from selftrain.training.preflight import hard_to_read, texts_cut
 
         machine = machine_of(settings_of(None, device), watch)
-        warn(texts_cut(model, examples))
+        warn([*texts_cut(model, examples), *hard_to_read(model.backbone, examples)])
         return model.to(machine.accelerator().device), machine

@@ -69,12 +69,13 @@ def merged(base: Plain, changes: Plain) -> dict[str, Any]:
     whole = dict(base)
     for key, value in changes.items():
         old = whole.get(key)
-        if isinstance(value, Mapping) and isinstance(old, list):
+        tables = isinstance(old, list) and all(isinstance(member, Mapping) for member in old)
+        if isinstance(value, Mapping) and tables:
             whole[key] = [merged(member, value) for member in old]
         elif isinstance(value, Mapping) and isinstance(old, Mapping):
             other_kind = "kind" in value and value["kind"] != old.get("kind")
             whole[key] = dict(value) if other_kind else merged(old, value)
-        else:
+        elif value != {} or key not in whole:  # an empty table changes nothing, wherever it is
             whole[key] = value
     for one, other in (("steps", "epochs"), ("count", "shares")):
         if one in changes and other not in changes:

@@ -6,7 +6,7 @@ by quicker ones with the same answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
 from pathlib import Path
@@ -29,6 +29,8 @@ from selftrain.model.trunk import Trunk
 
 MIN_TOKENS = 8  # of a row: less leaves no room for a text
 
+Progress = Callable[[Iterable[int], str, int], Iterable[int]]
+"""Shows how far a loop is: gets its steps, what they do, and how many there are."""
 StatesAt = Callable[[nn.Module, dict[str, Tensor], Tensor], Tensor]
 SameStart = Callable[[nn.Module, Tensor | None], AbstractContextManager[None]]
 
@@ -157,7 +159,7 @@ class Classifier(nn.Module):
         return (hidden * weight).sum(1) / weight.sum(1)
 
     @torch.no_grad()
-    def read(self, examples: Sequence[Example]) -> Output:
+    def read(self, examples: Sequence[Example], progress: Progress | None = None) -> Output:
         """Logits [N, C] and features [N, D] with dropout off, in the order of the examples.
 
         A model whose answer is no number raises.
@@ -166,7 +168,10 @@ class Classifier(nn.Module):
         self.eval()
         self.gather()
         batches, back = grouped(self.encode(examples), self.pad, self.device)
-        parts = [self(batch) for batch in batches]
+        places: Iterable[int] = range(len(batches))
+        if progress is not None:
+            places = progress(places, "reading texts", len(batches))
+        parts = [self(batches[place]) for place in places]
         self.train(was_training)
         out = Output(*(torch.cat(part).float().cpu()[back] for part in zip(*parts, strict=True)))
         return with_numbers(out)
@@ -177,11 +182,13 @@ class Classifier(nn.Module):
         if len(devices) > 1:
             self.to(next(device for device in devices if device.type != "cpu"))
 
-    def probabilities(self, examples: Sequence[Example]) -> Tensor:
+    def probabilities(
+        self, examples: Sequence[Example], progress: Progress | None = None
+    ) -> Tensor:
         """Class probabilities [N, C] with dropout off, calibrated, in the order of the examples."""
         if not examples:
             return torch.zeros(0, len(self.labels))
-        return (self.read(examples).logits / self.temperature).softmax(1)
+        return (self.read(examples, progress).logits / self.temperature).softmax(1)
 
     def trainable(self) -> dict[str, nn.Parameter]:
         """The parameters that training moves, by name; those of a head start with ``head.``."""

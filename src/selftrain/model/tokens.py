@@ -37,9 +37,7 @@ class TokenCache:
         keys = [_key(settings, example) for example in examples]
         known = {key: self._rows.get(key) for key in keys}  # other threads may remove some
         new = {
-            key: example
-            for key, example in zip(keys, examples, strict=True)
-            if known[key] is None
+            key: example for key, example in zip(keys, examples, strict=True) if known[key] is None
         }
         added = dict(zip(new, tokenise_new(list(new.values())), strict=True)) if new else {}
         self._rows |= added

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import torch
 
 from selftrain.errors import require
+from selftrain.model.classifier import Progress
 from selftrain.seeds import TORCH_GENERATOR, child
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
 
-T = TypeVar("T")
 MOST_THREADS = 256  # a system that cannot start so many ends the process without a word
-Progress = Callable[[Iterable[T], str, int], Iterable[T]]
 
 
-def silent(steps: Iterable[T], _description: str, _total: int) -> Iterable[T]:
+def silent(steps: Iterable[int], _description: str, _total: int) -> Iterable[int]:
     """Show no progress."""
     return steps
 
@@ -36,7 +35,7 @@ class Machine:
     """cpu, cuda or mps; None lets accelerate choose."""
     threads: int | None = None
     """Threads of torch on the CPU; None leaves its own choice."""
-    progress: Progress[int] = silent
+    progress: Progress = silent
     """Wraps a loop of many steps: gets the steps, their description, and how many there are."""
     cache: Path | None = None
     """The folder for states of frozen layers while a run lasts (nothing stays there afterwards);

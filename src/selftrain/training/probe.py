@@ -44,7 +44,7 @@ class Vectors:
         starts = range(0, len(pool), CHUNK)
         self.pool = torch.cat(
             [
-                model.read(pool[start : start + CHUNK]).features
+                model.read(pool[start : start + CHUNK], machine.progress).features
                 for start in machine.progress(starts, "reading the pool", len(starts))
             ]
         )  # [N, D]

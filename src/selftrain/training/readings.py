@@ -84,7 +84,7 @@ class Readings:
             if self.job.method.probe is not None:
                 logits = logits_of(model, self.vectors(round_).of(self.rows))
             else:
-                logits = model.read(self.rows).logits
+                logits = model.read(self.rows, self.machine.progress).logits
             self._logits[round_.number] = logits
         return self._logits[round_.number]
 
@@ -119,7 +119,7 @@ class Readings:
         names = class_name_rows(encoder, gold) if job.method.teacher.class_names else ()
         return folds_of(
             read(gold),
-            encoder.read(self.rows).features,
+            encoder.read(self.rows, self.machine.progress).features,
             len(job.task.labels),
             seed=child(job.seed, "folds"),
             names=read(names) if names else None,

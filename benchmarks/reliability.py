@@ -37,7 +37,7 @@ sys.path.insert(0, str(lines.ROOT / "tests" / "support"))
 import small_disk
 import small_run
 import tiny
-from selftrain.errors import LockedError, SelftrainError
+from selftrain.errors import LockedError, SelftrainError, out_of_memory
 
 OUT = lines.ROOT / "benchmarks" / "results" / "reliability.jsonl"
 PAGE = lines.ROOT / "docs" / "reliability.md"
@@ -139,8 +139,8 @@ class Place:
 
     def whole(self, method: str) -> Whole:
         if method not in self.wholes:
-            for name in ("first", method):  # the first starts the server, which takes a while
-                folder, started = self.folder / f"whole-{name}", time.monotonic()
+            for turn in ("first", "whole"):  # the first starts the server, which takes a while
+                folder, started = self.folder / f"{turn}-{method}", time.monotonic()
                 assert Command(folder, self.bert, method).end() == 0
             self.wholes[method] = Whole(
                 models(folder),
@@ -230,7 +230,7 @@ def on_a_small_disk(
 
 def memory(place: Path, at: Place, number: int) -> lines.Line:
     """A process that gets only so many megabytes more than it has when it begins to train."""
-    method, megabytes = METHODS[number % len(METHODS)], number * 2
+    method, megabytes = METHODS[number % len(METHODS)], number * 8
     words = forks.Array("c", 400)
     code = Command(place / "run", at.bert, method, with_little_memory, megabytes, words).end()
     told = words.value.decode()
@@ -242,8 +242,6 @@ def memory(place: Path, at: Place, number: int) -> lines.Line:
 def with_little_memory(
     folder: Path, bert: Path, method: str, _s: Any, _e: Any, megabytes: int, words: Any
 ) -> None:
-    from selftrain.cli import out_of_memory
-
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     limit = size + megabytes * 2**20
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))

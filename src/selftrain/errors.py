@@ -79,6 +79,17 @@ def require_up_to(most: int, what: str, value: int) -> None:
     require(1 <= value <= most, what, value, f"from 1 to {most:,}")
 
 
+def out_of_memory(error: Exception) -> bool:
+    """Whether the system gave no more memory; torch and threads say so in words alone.
+
+    >>> out_of_memory(MemoryError()), out_of_memory(RuntimeError("can't start new thread"))
+    (True, True)
+    """
+    phrases = ("can't allocate memory", "out of memory", "not enough memory", "std::bad_alloc")
+    phrases += ("can't start new thread",)
+    return isinstance(error, MemoryError) or any(phrase in str(error) for phrase in phrases)
+
+
 def no_number(texts: int, of: int) -> NoNumberError:
     """The error for answers of a model that are no numbers: finite weights may be too large."""
     return NoNumberError(

@@ -92,6 +92,7 @@ METHODS = {
     "TAPT in a batch of 10^9": entry("batch_size (tapt)", f"tapt.batch_size = {HUGE}"),
     "TAPT under a head without words": entry("tapt", "tapt = true"),
     "no probe rounds": entry("rounds (probe)", "probe.rounds = 0"),
+    "a list for the selection of probe rounds": entry("probe", "probe.select = [1]"),
     "a penalty of 0": entry("penalty", "probe.penalty = 0"),
 }
 

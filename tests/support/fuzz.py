@@ -7,10 +7,13 @@ import json
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+
+from selftrain.errors import SelftrainError
 
 SECONDS = float(os.environ.get("SELFTRAIN_FUZZ_SECONDS", "5"))
 """For each property; a long run sets it higher."""
@@ -29,13 +32,30 @@ values = st.recursive(
 )
 
 
+def refusal(act: Callable[[], object]) -> SelftrainError | None:
+    try:
+        act()
+    except SelftrainError as error:
+        return error
+    return None
+
+
+def check_done_or_refused(act: Callable[[], object]) -> None:
+    """Anything but one line and a hint is a finding."""
+    error = refusal(act)
+    if error is not None:
+        assert "\n" not in error.message, error.message
+        assert len(error.message) < 2000
+        assert error.hint
+
+
 class Enough(Exception):
     """The time is up."""
 
 
 def fuzzed(strategy: st.SearchStrategy[Any], check: Callable[[Any], object]) -> int:
     """Check drawn values until the time is up; how many were checked."""
-    ends, count = time.monotonic() + SECONDS, 0
+    ends, count = 0.0, 0
 
     @given(strategy)
     @settings(
@@ -47,16 +67,15 @@ def fuzzed(strategy: st.SearchStrategy[Any], check: Callable[[Any], object]) -> 
         suppress_health_check=list(HealthCheck),
     )
     def checked(value: Any) -> None:
-        nonlocal count
+        nonlocal count, ends
+        ends = ends or time.monotonic() + SECONDS  # what hypothesis prepares is not counted
         if time.monotonic() > ends:
             raise Enough
         check(value)
         count += 1
 
-    try:
+    with suppress(Enough):
         checked()
-    except Enough:
-        pass
     return count
 
 

@@ -19,7 +19,7 @@ import typer
 
 from selftrain.cli import answer, audit, bench, demo, figures, fit, look, sweep, tables
 from selftrain.cli.talk import LogLines, say
-from selftrain.errors import SelftrainError
+from selftrain.errors import SelftrainError, out_of_memory
 from selftrain.runs.lines import logged_to
 
 app = typer.Typer(
@@ -92,12 +92,6 @@ LESS_MEMORY = (
     "close other programs, or take less: a smaller batch_size, pool or backbone; "
     "a run resumes from its last finished round"
 )
-
-
-def out_of_memory(error: Exception) -> bool:
-    """Whether the system gave no more memory; torch says so in words alone."""
-    phrases = ("can't allocate memory", "out of memory", "not enough memory", "std::bad_alloc")
-    return isinstance(error, MemoryError) or any(phrase in str(error) for phrase in phrases)
 
 
 def speak_utf8() -> None:

@@ -60,6 +60,11 @@ def given(flags: Plain) -> dict[str, Any]:
     return {key: value for key, value in entries.items() if value is not None}
 
 
+def is_table(value: object) -> bool:
+    """Whether a value is a table of entries."""
+    return isinstance(value, Mapping)
+
+
 def merged(base: Plain, changes: Plain) -> dict[str, Any]:
     """Tables are merged entry by entry; a table over a list changes each of its members.
 
@@ -69,8 +74,7 @@ def merged(base: Plain, changes: Plain) -> dict[str, Any]:
     whole = dict(base)
     for key, value in changes.items():
         old = whole.get(key)
-        tables = isinstance(old, list) and all(isinstance(member, Mapping) for member in old)
-        if isinstance(value, Mapping) and tables:
+        if isinstance(value, Mapping) and isinstance(old, list) and old and all(map(is_table, old)):
             whole[key] = [merged(member, value) for member in old]
         elif isinstance(value, Mapping) and isinstance(old, Mapping):
             other_kind = "kind" in value and value["kind"] != old.get("kind")

@@ -396,7 +396,7 @@ def _explicit(plain: dict[str, Any]) -> dict[str, Any]:
     if isinstance(student, list | tuple):  # anything else is left for the validator to name
         student = tuple(unset(tune, "steps", by="epochs") for tune in student)
     probe = plain.get("probe")
-    if isinstance(probe, dict) and "select" in probe:
+    if isinstance(probe, dict) and isinstance(probe.get("select"), dict):
         default = {"count": None, "shares": PROBE_SHARES, "how": "topk"}
         probe = {**probe, "select": {**default, **unset(probe["select"], "shares", by="count")}}
     return {

@@ -21,7 +21,7 @@ from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
 from selftrain import disk
-from selftrain.errors import ModelError
+from selftrain.errors import ModelError, out_of_memory
 from selftrain.model.embedded import ADDON, EMBEDDED, embedded_folder
 from selftrain.model.families import FAMILIES, Family
 from selftrain.model.mlm import MLMHead, pretrained_head, read_addon
@@ -170,6 +170,8 @@ def _from_folder(name: str, folder: Path, revision: str | None) -> Backbone:
     except ModelError:
         raise
     except Exception as error:  # transformers raises almost anything for a strange config
+        if out_of_memory(error):  # the files are fine
+            raise
         raise _damaged(name, str(error)) from error
     return Backbone(
         name=name,

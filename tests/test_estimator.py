@@ -129,6 +129,8 @@ def test_a_label_that_says_none_means_unlabelled(
         ({"good": 10, "bad": 2}, [2, 10]),  # as strings, "10" would come before "2"
         ({"good": True, "bad": False}, [False, True]),
         ({"good": 1.5, "bad": -1.0}, [-1.0, 1.5]),
+        ({"good": np.float32(0.1), "bad": np.float32(0)}, [0.0, float(np.float32(0.1))]),
+        ({"good": np.float16(0.7), "bad": np.float16(2)}, [float(np.float16(0.7)), 2.0]),
     ],
 )
 def test_labels_come_back_as_they_were_given(
@@ -140,11 +142,27 @@ def test_labels_come_back_as_they_were_given(
         model = teacher.fit(TEXTS, [names[label] for label in LABELS], unlabelled=POOL)
     assert model.classes_.tolist() == sorted_names
     answers = model.predict(NEW)
-    assert answers.dtype == np.asarray(sorted_names).dtype
+    assert answers.dtype == np.asarray([*names.values()]).dtype
     model.save(tmp_path / "model")
     loaded = SelfTrainingClassifier.load(tmp_path / "model", backbone=model.backbone)
     assert loaded.classes_.dtype == model.classes_.dtype
     assert np.array_equal(loaded.predict(NEW), answers)
+
+
+@pytest.mark.parametrize("labels", [[("a", 1), ("b", 2)] * 4, [b"a", b"b"] * 4, [True, 2] * 4])
+def test_labels_that_no_file_brings_back_are_refused_before_training(
+    make: Make, labels: list[Any]
+) -> None:
+    model = make()
+    with pytest.raises(DataError, match="label"):
+        model.fit(TEXTS, labels, unlabelled=POOL)
+    assert not hasattr(model, "model_")
+
+
+@pytest.mark.parametrize("labels", [None, "good", 3])
+def test_labels_that_are_no_list_are_an_error(make: Make, labels: Any) -> None:
+    with pytest.raises(DataError, match="expected a list"):
+        make().fit(TEXTS, labels, unlabelled=POOL)
 
 
 def test_whole_numbers_beside_a_gap_are_floats_as_in_any_array(make: Make) -> None:
@@ -207,6 +225,8 @@ def test_pairs_may_be_tuples_an_array_or_two_columns_of_a_frame(make: Make) -> N
     ("texts", "problem"),
     [
         ("one string", "texts are one string"),
+        (None, "texts are None; expected a list"),
+        (3, "texts are 3; expected a list"),
         ([*TEXTS[:-1], 3], "text 8 is 3; expected a string"),
         ([*TEXTS[:-1], ("a", "b", "c")], "text 8 is "),
         ([*TEXTS[:-1], None], "text 8 is None"),
@@ -221,8 +241,9 @@ def test_texts_that_are_none_are_an_error(make: Make, texts: Any, problem: str) 
 
 
 def test_without_a_pool_there_is_nothing_to_train_on_itself(make: Make) -> None:
-    with pytest.raises(DataError, match="no unlabelled texts"):
-        make().fit(TEXTS, LABELS)
+    for pool in ({}, {"unlabelled": None}, {"unlabelled": []}):
+        with pytest.raises(DataError, match="no unlabelled texts"):
+            make().fit(TEXTS, LABELS, **pool)
 
 
 def test_what_is_put_right_is_warned_of_and_kept(make: Make) -> None:
@@ -254,6 +275,28 @@ def test_verbose_says_a_line_a_round_on_stderr(
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.startswith("teacher")
+
+
+@pytest.mark.parametrize(("progress", "lines"), [(True, True), (False, False), (None, False)])
+def test_progress_is_a_line_now_and_then_where_it_is_asked_for(
+    make: Make,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    progress: bool | None,
+    lines: bool,
+) -> None:
+    monkeypatch.setattr("selftrain.runs.watch.LINE_EVERY", 0.001)
+    model = make(rounds=0, progress=progress).fit(TEXTS, LABELS, unlabelled=POOL)
+    model.predict(NEW)
+    said = capsys.readouterr()
+    assert ("training: " in said.err) == lines
+    assert said.out == ""
+
+
+def test_a_template_for_a_head_is_warned_of(make: Make) -> None:
+    model = make(rounds=0, template="{text} {mask}", words={"good": "great", "bad": "bad"})
+    with pytest.warns(UserWarning, match="template and words are not used: method `supcon`"):
+        model.fit(TEXTS, LABELS, unlabelled=POOL)
 
 
 def test_half_a_character_is_no_text() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from estimators import NEW
+from estimators import LABELS, NEW, POOL, QUICK, TEXTS, Make
 from selftrain import SelfTrainingClassifier
 from selftrain.errors import RunError, SelftrainError
 from selftrain.runs.read import read_manifest
@@ -26,6 +26,36 @@ def test_a_saved_model_answers_the_same_after_reload(
     assert list(loaded.predict(NEW)) == list(fitted.predict(NEW))
     assert loaded.get_params() == fitted.get_params()
     assert loaded.model_.temperature == fitted.model_.temperature != 1
+
+
+def test_a_backbone_may_be_a_path_when_a_model_is_loaded(
+    fitted: SelfTrainingClassifier, tmp_path: Path
+) -> None:
+    fitted.save(tmp_path / "model")
+    loaded = SelfTrainingClassifier.load(tmp_path / "model", backbone=Path(fitted.backbone))
+    assert np.array_equal(loaded.predict_proba(NEW), fitted.predict_proba(NEW))
+
+
+def test_parameters_come_back_as_values_that_fit_takes(make: Make, tmp_path: Path) -> None:
+    changes = {**QUICK, "passes": np.int64(2), "rounds": np.array(0)}
+    model = make(seed=np.int64(5), changes=changes, words={1.0: "great"}, rounds=None)
+    model.fit(TEXTS, LABELS, unlabelled=POOL)
+    model.save(tmp_path / "model")
+    loaded = SelfTrainingClassifier.load(tmp_path / "model", backbone=model.backbone)
+    assert (loaded.seed, loaded.changes) == (5, {**changes, "passes": 2, "rounds": 0})
+    assert loaded.words == {"1": "great"}
+    again = loaded.set_params(words=None).fit(TEXTS, LABELS, unlabelled=POOL)
+    assert np.array_equal(again.predict_proba(NEW), model.predict_proba(NEW))
+
+
+def test_a_parameter_that_no_file_holds_is_an_error_and_nothing_is_written(
+    make: Make, fitted: SelfTrainingClassifier, tmp_path: Path
+) -> None:
+    odd = make(changes={"note": object()})
+    odd.model_, odd.classes_ = fitted.model_, fitted.classes_
+    with pytest.raises(RunError, match="no file brings back"):
+        odd.save(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_holds_something_is_not_written_over(
@@ -84,6 +114,9 @@ def test_a_run_of_the_command_line_can_be_loaded(
         ({"params": {"sed": 1}, "classes": ["bad", "good"]}, "unknown parameters"),
         ({"params": {}, "classes": ["bad", "worse"]}, "not those of the model"),
         ({"params": {}}, "cannot be read"),
+        ({"params": {}, "classes": [[1], [2]]}, "no plain list"),
+        ({"params": {}, "classes": ["bad", "good"], "type": "M8[D]"}, "have the type"),
+        ({"params": {}, "classes": [999, 1], "type": "int8"}, "cannot be read"),
         ({"params": {}, "classes": ["bad", "good"], "temperature": 1e-320}, "its temperature is"),
         (" " * 1_000_001, "1,000,001 bytes; expected at most 1,000,000"),
         ("[" * 100_000, "cannot be read: maximum recursion"),

@@ -49,6 +49,10 @@ class ModelError(SelftrainError):
     """A backbone that is missing, damaged, or cannot do what the method needs."""
 
 
+class NoNumberError(ModelError):
+    """A model that answers with no number: its weights are too large, or damaged."""
+
+
 class RunError(SelftrainError):
     """A run folder that is locked, foreign, damaged, newer, or of another configuration."""
 
@@ -68,6 +72,37 @@ def require(holds: bool, what: str, value: object, expected: str, hint: str = EN
     """Raise a ConfigError that names the value, unless the condition holds and it is finite."""
     if not holds or (isinstance(value, float) and not math.isfinite(value)):
         raise ConfigError(f"{what} is {value!r}; expected {expected}", hint)
+
+
+def require_up_to(most: int, what: str, value: int) -> None:
+    """Raise a ConfigError unless a number is 1 or more, and not more than this."""
+    require(1 <= value <= most, what, value, f"from 1 to {most:,}")
+
+
+NO_MEMORY = (
+    "can't allocate memory",
+    "out of memory",
+    "not enough memory",
+    "std::bad_alloc",
+    "can't start new thread",
+)
+
+
+def out_of_memory(error: Exception) -> bool:
+    """Whether the system gave no more memory; torch and threads say so in words alone.
+
+    >>> out_of_memory(MemoryError()), out_of_memory(RuntimeError("can't start new thread"))
+    (True, True)
+    """
+    return isinstance(error, MemoryError) or any(words in str(error) for words in NO_MEMORY)
+
+
+def no_number(texts: int, of: int) -> NoNumberError:
+    """The error for answers of a model that are no numbers: finite weights may be too large."""
+    return NoNumberError(
+        f"the model answers {texts} of {of} texts with no number: its weights are damaged",
+        "copy the run and the backbone again, or train anew: -o NEW",
+    )
 
 
 def parsed(

@@ -25,6 +25,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from selftrain.data.columns import name_of
+from selftrain.data.python_labels import classes_of, from_plain, to_plain
 from selftrain.data.rows import Example, Labelled, Notes, Split, example_of, is_empty, missing
 from selftrain.data.split import make_split
 from selftrain.disk import plain_file, refusals, replacing
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from selftrain.data.task import Task
     from selftrain.method.spec import Method
     from selftrain.model.classifier import Classifier
+    from selftrain.runs.watch import Watch
     from selftrain.training.loop import Round
 
 Texts = Iterable[str] | Iterable[tuple[str, str]]
@@ -48,8 +50,10 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     """A text classifier from a few labels and many unlabelled texts.
 
     Texts are strings, or pairs of strings. Unlabelled texts are ``unlabelled=``, or texts in ``X``
-    with a label of None or NaN. Labels may be of any type that can be sorted; predictions have the
-    same type. Parameters are those of ``selftrain fit``; ``changes`` is its method table.
+    with a label of None or NaN. Labels are strings, numbers or truth values; predictions have the
+    same type, also after ``save`` and ``load``. Parameters are those of ``selftrain fit``;
+    ``changes`` is its method table. ``progress`` shows bars with the time left; None shows them in
+    a terminal or a notebook alone.
 
     After ``fit``: ``classes_``, ``model_``, ``rounds_`` (what each round gave), ``estimate_`` (the
     expected accuracy of each round, labels that look wrong; None where the labels tell too little),
@@ -68,6 +72,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         "device": [StrOptions({"cpu", "cuda", "mps"}), None],
         "threads": [Interval(Integral, 1, None, closed="left"), None],
         "verbose": ["boolean"],
+        "progress": ["boolean", None],
     }
 
     def __init__(
@@ -84,6 +89,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         device: str | None = None,
         threads: int | None = None,
         verbose: bool = False,
+        progress: bool | None = None,
     ) -> None:
         self.method = method
         self.preset = preset
@@ -96,12 +102,13 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.device = device
         self.threads = threads
         self.verbose = verbose
+        self.progress = progress
 
     def fit(
         self,
         X: Texts,  # noqa: N803  (scikit-learn's name)
         y: Iterable[Any],
-        unlabelled: Texts = (),
+        unlabelled: Texts | None = None,
     ) -> SelfTrainingClassifier:
         """Train on labelled texts, and on unlabelled ones: ``unlabelled``, or with label None."""
         from selftrain.method.changes import backbone_for
@@ -111,35 +118,44 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         from selftrain.training.job import Job
         from selftrain.training.loop import last_accepted, self_train
         from selftrain.training.machine import Machine
-        from selftrain.training.preflight import preflight
+        from selftrain.training.preflight import preflight, prompt_unused
 
         self._validate_params()
-        labels = list(y)
+        labels = labels_of(y)
         classes = classes_of(labels)
         notes = Notes()
-        split = split_of(examples_of(X), labels, examples_of(unlabelled), notes)
+        pool = () if unlabelled is None else unlabelled
+        split = split_of(examples_of(X), labels, examples_of(pool), notes)
         task = self._task(classes, pair=split.labelled[0].example.pair is not None)
         method = self._method()
         backbone = load(self.backbone or backbone_for(method))
         counted = [f"{what}: {count}" for what, count in notes]
         job = Job(task, split, method, backbone, self.seed)
-        for note in (*counted, *preflight(job)):
+        unused = prompt_unused({"template": self.template, "words": self.words}, method)
+        for note in (*counted, *unused, *preflight(job)):
             warnings.warn(note, stacklevel=2)
-        machine = Machine(device=self.device, threads=self.threads)
         rounds: list[Round] = []
-        with logged_to(logging.StreamHandler()) if self.verbose else nullcontext():
+        lines = logged_to(logging.StreamHandler()) if self.verbose else nullcontext()
+        with lines, self._watch() as watch:
+            machine = Machine(self.device, self.threads, watch.progress)
             for round_ in self_train(job, machine=machine):
                 log.info(line_of(round_, method.total_rounds))
                 rounds.append(round_)
+            self.estimate_ = estimate(job, rounds, machine)
         self.notes_ = dict(notes)
         final = last_accepted(rounds)
         self.model_: Classifier = final.model
-        self.estimate_ = estimate(job, rounds, machine)
         self.rounds_ = [replace(round_, readings=None) for round_ in rounds]  # no pool is kept
         if self.estimate_ is not None:
             self.model_.temperature = self.estimate_.of(final.number).temperature
-        self.classes_ = np.asarray(classes)
+        self.classes_ = classes
         return self
+
+    def _watch(self) -> Watch:
+        from selftrain.runs.watch import Watch, is_watched
+
+        shown = is_watched() if self.progress is None else self.progress
+        return Watch(quiet=not shown, later=True)
 
     def _task(self, classes: Sequence[Any], *, pair: bool) -> Task:
         from selftrain.data.task import Task
@@ -161,7 +177,8 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         if any((example.pair is not None) != self.model_.task.pair for example in examples):
             expected = "pairs of strings" if self.model_.task.pair else "strings"
             raise DataError(f"the model was trained on {expected}", f"give a list of {expected}")
-        return self.model_.probabilities(examples).double().numpy()
+        with self._watch() as watch:
+            return self.model_.probabilities(examples, watch.progress).double().numpy()
 
     def predict(self, X: Texts) -> Any:  # noqa: N803
         """The most probable label of each text."""
@@ -179,16 +196,19 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 raise RunError(f"{place} is the working folder", "choose a new folder in it")
             place.parent.mkdir(parents=True, exist_ok=True)
         facts = {
-            "params": self.get_params(),
-            "classes": self.classes_.tolist(),
+            "params": plain_params(self.get_params()),
+            **to_plain(self.classes_),
             "temperature": self.model_.temperature,
         }
+        text = json.dumps(facts, indent=2, default=plain_value) + "\n"
         with replacing(place) as target:
             self.model_.save(target)
-            (target / FACTS).write_text(json.dumps(facts, indent=2, default=str) + "\n", "utf-8")
+            (target / FACTS).write_text(text, "utf-8")
 
     @classmethod
-    def load(cls, folder: str | Path, *, backbone: str | None = None) -> SelfTrainingClassifier:
+    def load(
+        cls, folder: str | Path, *, backbone: str | Path | None = None
+    ) -> SelfTrainingClassifier:
         """A fitted classifier, from what ``save`` wrote or from a run of ``selftrain fit``.
 
         A backbone that is not embedded must be given: a name in a file is not followed.
@@ -199,6 +219,8 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
         place = Path(folder)
         is_run = (place / MANIFEST).exists()
+        for caveat in runs.caveats(place) if is_run else ():
+            warnings.warn(caveat, stacklevel=2)
         model = runs.load(place, backbone=backbone) if is_run else load_model(place, backbone)
         facts = place / FACTS
         if not is_run:  # a model may be in a hub's cache, which is made of links
@@ -207,7 +229,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         if params.get("backbone") not in EMBEDDED:  # the next fit would follow it
             params["backbone"] = backbone
         self = cls(**params)
-        self.model_, self.classes_ = model, np.asarray(classes)
+        self.model_, self.classes_ = model, classes
         if not is_run:
             model.temperature = temperature
         return self
@@ -253,31 +275,54 @@ def examples_of(texts: Texts) -> list[Example]:
     """Strings, or pairs of strings, as examples; two columns of a frame or an array are a pair."""
     if isinstance(texts, str):
         raise DataError(f"texts are one string, {texts!r:.40}; expected a list", "[text]")
+    if not isinstance(texts, Iterable):
+        raise DataError(f"texts are {texts!r:.40}; expected a list of strings", "[text]")
     rows = texts.itertuples(index=False) if hasattr(texts, "itertuples") else texts
     return [example_of(number, row) for number, row in enumerate(rows, 1)]
 
 
-def classes_of(labels: Iterable[Any]) -> list[Any]:
-    """The distinct labels, sorted, with the type they have."""
-    try:
-        classes = sorted({label for label in labels if not missing(label)})
-    except TypeError as error:
+def labels_of(y: Iterable[Any]) -> list[Any]:
+    """The labels as a list."""
+    if isinstance(y, str) or not isinstance(y, Iterable):
         raise DataError(
-            f"the labels cannot be sorted: {error}", "give all of them as strings"
-        ) from None
-    names = [name_of(label) for label in classes]
-    if "" in names or len(set(names)) < len(names):
-        raise DataError(f"the labels {classes} do not differ by name", "give each class a name")
-    return classes
+            f"the labels are {y!r:.40}; expected a list, a label for each text",
+            "fit(texts, labels, unlabelled=pool)",
+        )
+    return list(y)
 
 
-def read_facts(path: Path, labels: Sequence[str]) -> tuple[dict[str, Any], list[Any], float]:
+# ── a fitted classifier on disk ──────────────────────────────────────────────────────────────
+
+
+def plain_params(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters for a file; label words go by the names of their classes, as in the model."""
+    words = params["words"]
+    named = words and {name_of(label): word for label, word in words.items()}
+    return {**params, "words": named}
+
+
+def plain_value(value: object) -> object:
+    """A value of a parameter that JSON does not know, as one that it does; else an error."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise RunError(
+        f"a parameter holds {value!r:.60}, which no file brings back",
+        "give plain values: texts, numbers, lists and dicts",
+    )
+
+
+def read_facts(path: Path, labels: Sequence[str]) -> tuple[dict[str, Any], Any, float]:
     """Parameters, original labels (strings where a model was saved without them), temperature."""
     if not os.path.lexists(path):
-        return {}, list(labels), 1.0
+        return {}, np.asarray(labels), 1.0
     try:
         facts = json.loads(plain_file(path, LARGEST_FACTS).read_text("utf-8"))
-        params, classes = dict(facts["params"]), list(facts["classes"])
+        params = dict(facts["params"])
+        classes = from_plain(list(facts["classes"]), facts.get("type"))
         if not params.keys() <= SelfTrainingClassifier().get_params().keys():
             raise ValueError("it has unknown parameters")
         if [name_of(label) for label in classes] != list(labels):
@@ -285,6 +330,6 @@ def read_facts(path: Path, labels: Sequence[str]) -> tuple[dict[str, Any], list[
         temperature = float(facts.get("temperature", 1.0))
         if not 0.01 < temperature < 100:  # as ``expected.Temperature``, without torch
             raise ValueError(f"its temperature is {temperature}")
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (OSError, ValueError, LookupError, TypeError, OverflowError, RecursionError) as error:
         raise ModelError(f"{path} cannot be read: {error}", "copy the folder again") from None
     return params, classes, temperature

@@ -8,6 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import math
+import threading
+
+TORCH_GENERATOR = threading.RLock()
+"""Held by whoever seeds torch's generator and draws from it: a process has only one of it.
+
+A second thread waits, so fits in threads of one process give the numbers that each gives alone."""
 
 
 def child(seed: int, *names: str | int) -> int:

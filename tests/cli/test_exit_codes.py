@@ -75,6 +75,48 @@ def test_a_full_disk_behind_stdout_is_one_line_and_a_hint() -> None:
     ]
 
 
+@pytest.mark.parametrize("line", ["methods", "fit labelled.csv -u pool.csv -o run"])
+def test_a_closed_stdout_is_one_line_and_a_hint_before_anything_is_done(
+    line: str, folder: Path
+) -> None:
+    closed = f"{shlex.quote(sys.executable)} -m selftrain {line} >&-"
+    done = subprocess.run(["sh", "-c", closed], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert [each for each in done.stderr.splitlines() if each] == [
+        "error: standard output is closed",
+        "hint: give it a place: selftrain … > answers.csv",
+    ]
+    assert not (folder / "run").exists()
+
+
+def test_a_closed_stderr_leaves_the_data_as_it_is() -> None:
+    closed = f"{shlex.quote(sys.executable)} -m selftrain methods --json 2>&- <&-"
+    done = subprocess.run(["sh", "-c", closed], capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert done.stdout == selftrain("methods --json").out
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried …"),
+        RuntimeError("CUDA out of memory. Tried to allocate 20 MiB"),
+    ],
+)
+def test_a_lack_of_memory_is_one_line_and_a_hint(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def starved() -> dict[str, str]:
+        raise error
+
+    monkeypatch.setattr("selftrain.cli.doctor.facts", starved)
+    said = selftrain("doctor")
+    assert said.code == 1
+    assert said.lines[0] == "error: there is not enough memory"
+    assert "batch_size" in said.lines[1]
+
+
 def test_a_reader_that_has_enough_ends_a_command_without_a_word() -> None:
     ours = f"{shlex.quote(sys.executable)} -m selftrain"
     line = f"{{ {ours} --help; echo code $? >&2; }} | :"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -32,6 +34,15 @@ def pool(*texts: str) -> dict[str, str]:
 
 LONG = "film " * 100
 NUMBERS = {"good": "1", "bad": "0"}
+CYRILLIC = str.maketrans("abcdefghijklmnopqrstuvwxyz", "абцдефгхийклмнопярстувшхыз")
+RUSSIAN = {
+    "labelled.csv": csv(
+        [(t.translate(CYRILLIC) if n else t, label) for n, (t, label) in enumerate(sentences(8))],
+        "text",
+        "label",
+    ),
+    "pool.csv": csv([(t.translate(CYRILLIC),) for t, _ in sentences(30, first=100)], "text"),
+}
 NOTES = {
     "text cut": Note(
         "texts cut to the model's length, 64 tokens: 2 of 40 seen",
@@ -77,6 +88,20 @@ NOTES = {
         labelled(("a film", "good"), ("b film", "good")),
         flags="--shots 5",
     ),
+    "a template for a head": Note(
+        "template is not used: method `upet-head-adapter` has a head, no prompt",
+        flags='--template "{{text}} {{mask}}"',
+    ),
+    "words for a head": Note(
+        "words are not used: method `upet-head-adapter` has a head",
+        flags="--word good=great --word bad=bad",
+    ),
+    "another script": Note(
+        "can hardly read 97% of 38 texts seen", RUSSIAN, config="method.pool = 1000"
+    ),
+    "many small classes": Note(
+        "classes with fewer than 5 rows, `bad`, `good`: all taken: 2", flags="--shots 5"
+    ),
     "no dropout of its own": Note(
         "has no dropout of its own, and certainty needs some: 0.1 is set",
         backbone="modernbert",
@@ -99,6 +124,21 @@ def test_what_is_put_right_is_counted_and_said(
     before_training = takewhile(lambda line: line.startswith("warning: "), said.lines)
     assert any(note.said in line for line in before_training), said.err
     assert "warning" not in said.out
+
+
+def test_a_round_that_was_refused_and_a_run_that_is_unfinished_are_said(
+    folder: Path, done: Path, bert: Path
+) -> None:
+    shutil.copytree(done, folder / "run")
+    path = folder / "run" / "rounds" / "1" / "round.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "accepted": False, "why": "odd"}))
+    for command in ("predict", "evaluate"):
+        said = selftrain(f"{command} run test.csv --round 1 --backbone {bert}")
+        assert said.code == 0
+        assert "warning: round 1 of run was refused: odd" in said.lines
+    shutil.rmtree(path.parent)
+    said = selftrain(f"predict run test.csv --backbone {bert}")
+    assert any("run is not finished: it has 0 of 1 rounds" in line for line in said.lines)
 
 
 def test_predict_answers_every_row_and_says_what_is_odd(

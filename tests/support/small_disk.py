@@ -28,7 +28,7 @@ def small_disk(place: Path) -> Callable[[], object]:
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
 
 
-def mounted(place: Path) -> bool:
+def mounted(place: Path, size: str = "1m") -> bool:
     new_user, new_mount = 0x10000000, 0x00020000  # CLONE_NEWUSER, CLONE_NEWNS
     root = {"setgroups": "deny", "uid_map": f"0 {os.getuid()} 1", "gid_map": f"0 {os.getgid()} 1"}
     libc = ctypes.CDLL(None)
@@ -36,8 +36,15 @@ def mounted(place: Path) -> bool:
         return False
     for name, line in root.items():
         Path("/proc/self", name).write_text(line)
-    answer: int = libc.mount(b"tmpfs", str(place).encode(), b"tmpfs", 0, b"size=1m")
+    answer: int = libc.mount(b"tmpfs", str(place).encode(), b"tmpfs", 0, f"size={size}".encode())
     return answer == 0
+
+
+def resize(place: Path, size: str) -> None:
+    """Give a disk that this process mounted another size."""
+    options, again = f"size={size}".encode(), 32  # MS_REMOUNT
+    if ctypes.CDLL(None).mount(b"tmpfs", str(place).encode(), b"tmpfs", again, options) != 0:
+        raise RuntimeError(f"{place} cannot be mounted again")
 
 
 def can_mount() -> bool:

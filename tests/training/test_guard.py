@@ -43,6 +43,13 @@ def test_every_lost_class_is_named():
     assert "`good` (5 before), `mixed` (8 before)" in verdict.why
 
 
+def test_of_many_lost_classes_eight_are_named() -> None:
+    labels = [f"c{number:02}" for number in range(12)]
+    verdict = no_class_lost(labels, Answers(labels * 5, labels * 5, ["c00"] * 60))
+    assert "`c08` (5 before) and 3 more classes" in verdict.why
+    assert "`c09`" not in verdict.why
+
+
 def test_a_class_the_teacher_never_answered_cannot_be_lost():
     assert lost(["bad"] * 9, ["bad"] * 9).accept
 

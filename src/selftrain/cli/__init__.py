@@ -15,6 +15,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
@@ -22,7 +23,7 @@ import typer
 from selftrain.cli import answer, audit, bench, demo, figures, fit, look, sweep, tables
 from selftrain.cli.bundles import Once
 from selftrain.cli.talk import LogLines, say
-from selftrain.errors import SelftrainError
+from selftrain.errors import SelftrainError, out_of_memory
 from selftrain.runs.lines import logged_to
 
 app = typer.Typer(
@@ -51,6 +52,7 @@ STOPPED = 130  # the exit code of a program ended by Ctrl-C; typer's too
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command; our own errors become one line and a hint, anything else shows its trace."""
+    open_streams()
     speak_utf8()
     let_waiting_threads_sleep()
     try:
@@ -64,6 +66,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         fail(f"cannot write: {error.strerror}", "make room, then give the command again", 1)
     except SelftrainError as error:
         fail(error.message, error.hint, 1)
+    except (MemoryError, RuntimeError) as error:
+        if not out_of_memory(error):
+            raise
+        fail("there is not enough memory", LESS_MEMORY, 1)
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         command_path = context.command_path if context else "selftrain"
@@ -71,6 +77,25 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     if code == STOPPED:
         say("stopped")
     sys.exit(code or 0)
+
+
+def open_streams() -> None:
+    """Refuse a closed stdout, and give talk that nobody hears a place to go.
+
+    The first file opened would take the number of a closed stream, and get what is printed.
+    """
+    if sys.stdin is None:
+        sys.stdin = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  (while it runs)
+    if sys.stdout is None:
+        fail("standard output is closed", "give it a place: selftrain … > answers.csv", 1)
+
+
+LESS_MEMORY = (
+    "close other programs, or take less: a smaller batch_size, pool or backbone; "
+    "a run resumes from its last finished round"
+)
 
 
 def speak_utf8() -> None:

@@ -114,7 +114,7 @@ def jobs_of(
     """A job for each seed; the first is checked before anything is trained."""
     from selftrain.method.changes import method_of
     from selftrain.training.job import Job
-    from selftrain.training.preflight import preflight
+    from selftrain.training.preflight import preflight, prompt_unused
 
     first, *others = splits
     parts = {first: splits[first].split(notes), **{seed: splits[seed].split() for seed in others}}
@@ -123,7 +123,7 @@ def jobs_of(
     method = method_of(settings.method, settings.preset)
     backbone = inputs.backbone_of(settings, method)
     jobs = {seed: Job(task, part, method, backbone, seed) for seed, part in parts.items()}
-    warn(preflight(jobs[first]))
+    warn([*prompt_unused(settings.task, method), *preflight(jobs[first])])
     return jobs
 
 

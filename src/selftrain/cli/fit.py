@@ -122,10 +122,11 @@ def prepare(
     with watch.busy("loading"):
         from selftrain.method.changes import method_of
         from selftrain.training.job import Job
-        from selftrain.training.preflight import preflight
+        from selftrain.training.preflight import preflight, prompt_unused
 
         machine = inputs.machine_of(settings, watch)
         method = method_of(settings.method, settings.preset)
+        warn(prompt_unused(settings.task, method))
         task = inputs.task_of(settings.task, split)
         job = Job(task, split, method, inputs.backbone_of(settings, method), settings.seed)
         warn(preflight(job))

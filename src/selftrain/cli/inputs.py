@@ -161,12 +161,13 @@ def load_model(
 ) -> tuple[Classifier, Machine]:
     """The model of a round on its machine; warns of texts that it will cut."""
     with watch.busy("loading"):
-        from selftrain.runs.read import load
+        from selftrain.runs.read import caveats, load
 
+        warn(caveats(run, number))
         model = load(run, number, backbone=backbone)  # first: damage is found before torch loads
 
-        from selftrain.training.preflight import texts_cut
+        from selftrain.training.preflight import hard_to_read, texts_cut
 
         machine = machine_of(settings_of(None, device), watch)
-        warn(texts_cut(model, examples))
+        warn([*texts_cut(model, examples), *hard_to_read(model.backbone, examples)])
         return model.to(machine.accelerator().device), machine

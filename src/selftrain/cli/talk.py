@@ -14,17 +14,16 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from selftrain.escape import printable
+from selftrain.runs.watch import Watch, talk
+
+__all__ = ["Watch"]
 
 if TYPE_CHECKING:
-    from rich.progress import TaskID
     from rich.table import Table
 
     from selftrain.data.rows import Notes
 
 LONGEST_NAME = 40  # characters of a name that is never wrapped
-
-# Texts and labels come from anyone: nothing in them is markup, an emoji's name or a control code.
-talk = Console(stderr=True, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
 def say(text: str) -> None:
@@ -181,56 +180,6 @@ def confusion_table(
 
 
 # ── progress, on stderr ──
-
-
-class Watch:
-    """Bars on stderr for whatever takes long; they leave nothing behind, and a pipe sees none."""
-
-    def __init__(self, *, quiet: bool = False) -> None:
-        from rich.progress import (
-            BarColumn,
-            Progress,
-            SpinnerColumn,
-            TaskProgressColumn,
-            TextColumn,
-            TimeElapsedColumn,
-        )
-
-        self._bars = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            TaskProgressColumn(),
-            TimeElapsedColumn(),
-            console=talk,
-            transient=True,
-            redirect_stdout=False,  # or data would go the way of talk, to stderr
-            redirect_stderr=False,
-            disable=quiet or not talk.is_terminal,
-        )
-
-    def __enter__(self) -> Watch:
-        self._bars.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bars.stop()
-
-    @contextmanager
-    def busy(self, what: str, total: int | None = None) -> Iterator[TaskID]:
-        """A bar while something runs; it only moves, where no end is known."""
-        task = self._bars.add_task(what, total=total)
-        try:
-            yield task
-        finally:
-            self._bars.remove_task(task)
-
-    def progress(self, steps: Iterable[int], what: str, total: int) -> Iterator[int]:
-        """Show a bar for a loop over steps: the ``progress`` of a ``Machine``."""
-        with self.busy(what, total) as task:
-            for step in steps:
-                yield step
-                self._bars.advance(task)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 from selftrain.data.rows import Example, Labelled, Notes, uid_of
-from selftrain.errors import require
+from selftrain.errors import listing, require
 from selftrain.seeds import child, uniform
 
 
@@ -34,11 +34,16 @@ def sample(
     notes.add("texts with two labels left unlabelled", len(ambiguous))
 
     few: list[Labelled] = []
+    short: dict[str, int] = {}
     candidates = (row for row in rows if _uid(row) not in ambiguous)
     for label, ranked in sorted(_grouped(candidates, lambda row: row.label).items()):
         few += ranked[:k]
         if len(ranked) < k:
-            notes.add(f"class `{label}` has fewer than {k} rows: all taken", len(ranked))
+            short[label] = len(ranked)
+    if len(short) > 1:
+        notes.add(f"classes with fewer than {k} rows, {listing([*short])}: all taken", len(short))
+    for label, count in short.items() if len(short) == 1 else ():
+        notes.add(f"class `{label}` has fewer than {k} rows: all taken", count)
     drawn = set(map(_uid, few))
     return few, [row.example for row in rows if _uid(row) not in drawn]
 

@@ -60,6 +60,11 @@ def given(flags: Plain) -> dict[str, Any]:
     return {key: value for key, value in entries.items() if value is not None}
 
 
+def is_table(value: object) -> bool:
+    """Whether a value is a table of entries."""
+    return isinstance(value, Mapping)
+
+
 def merged(base: Plain, changes: Plain) -> dict[str, Any]:
     """Tables are merged entry by entry; a table over a list changes each of its members.
 
@@ -69,12 +74,12 @@ def merged(base: Plain, changes: Plain) -> dict[str, Any]:
     whole = dict(base)
     for key, value in changes.items():
         old = whole.get(key)
-        if isinstance(value, Mapping) and isinstance(old, list):
+        if isinstance(value, Mapping) and isinstance(old, list) and old and all(map(is_table, old)):
             whole[key] = [merged(member, value) for member in old]
         elif isinstance(value, Mapping) and isinstance(old, Mapping):
             other_kind = "kind" in value and value["kind"] != old.get("kind")
             whole[key] = dict(value) if other_kind else merged(old, value)
-        else:
+        elif value != {} or key not in whole:  # an empty table changes nothing, wherever it is
             whole[key] = value
     for one, other in (("steps", "epochs"), ("count", "shares")):
         if one in changes and other not in changes:

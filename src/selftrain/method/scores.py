@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from selftrain.errors import no_number
+
 
 @dataclass(frozen=True, slots=True)
 class Votes:
@@ -74,7 +76,10 @@ class Tally:
         self.entropy = self.entropy + (entropy(p) - self.entropy) / self.passes
 
     def votes(self) -> Votes:
-        """The votes of the passes so far."""
+        """The votes of the passes so far; a probability that is no number is an error."""
+        lost = self.plain.isnan().any(1) | self.mean.isnan().any(1)  # [N]
+        if lost.any():
+            raise no_number(int(lost.sum()), len(lost))
         variance = self.squares / max(self.passes, 1)
         return Votes(self.plain, self.mean, self.wins, variance, self.entropy, self.passes)
 

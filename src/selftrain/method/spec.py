@@ -14,11 +14,15 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from selftrain.disk import short_hash
-from selftrain.errors import ENTRIES, ConfigError, closest, parsed, require
+from selftrain.errors import ENTRIES, ConfigError, closest, parsed, require, require_up_to
 from selftrain.method.losses import AnyLoss, CrossEntropy, EasyHard, Smooth, SupCon
 from selftrain.method.selection import Reliable, Selection
 from selftrain.model.architecture import Architecture
 from selftrain.model.pel import Adapter, AnyTuning, Full, Layers, Probe, check_layers
+
+LARGEST_BATCH = 65_536
+MOST_ROUNDS = 10_000
+"""Beyond these a run would end for want of memory, or never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,7 @@ class TAPT:
 
     def __post_init__(self) -> None:
         require(self.steps >= 1, "steps (tapt)", self.steps, "1 or more")
-        require(self.batch_size >= 1, "batch_size (tapt)", self.batch_size, "1 or more")
+        require_up_to(LARGEST_BATCH, "batch_size (tapt)", self.batch_size)
         require(
             self.learning_rate > 0, "learning_rate (tapt)", self.learning_rate, "a number above 0"
         )
@@ -123,7 +127,7 @@ class Tune:
         require((length or 0) >= 1, "steps or epochs", length, "1 or more")
         if self.min_epochs is not None:
             require(self.min_epochs >= 1, "min_epochs", self.min_epochs, "1 or more")
-        require(self.batch_size >= 1, "batch_size", self.batch_size, "1 or more")
+        require_up_to(LARGEST_BATCH, "batch_size", self.batch_size)
         require(0 <= self.gold_share <= 1, "gold_share", self.gold_share, "a share from 0 to 1")
         require(self.learning_rate > 0, "learning_rate", self.learning_rate, "a number above 0")
         if self.head_learning_rate is not None:
@@ -199,7 +203,7 @@ class ProbeRounds:
     first of them answers: 0 leaves it, 1 holds it there."""
 
     def __post_init__(self) -> None:
-        require(self.rounds >= 1, "rounds (probe)", self.rounds, "1 or more")
+        require_up_to(MOST_ROUNDS, "rounds (probe)", self.rounds)
         require(self.penalty > 0, "penalty", self.penalty, "a number above 0")
         require(0 <= self.prior <= 1, "prior", self.prior, "a number from 0 to 1")
 
@@ -240,7 +244,8 @@ class Method:
     (256 rows, 2,048 with folds); 0 never stops. With probe rounds no round stops a run."""
 
     def __post_init__(self) -> None:
-        require(self.rounds >= 0, "rounds", self.rounds, "0 or more")
+        fine = 0 <= self.rounds <= MOST_ROUNDS
+        require(fine, "rounds", self.rounds, f"from 0 to {MOST_ROUNDS:,}")
         require(self.pool == "all" or self.pool >= 2, "pool", self.pool, "2 or more, or `all`")
         require(self.passes >= 1, "T (passes)", self.passes, "1 or more")
         check_layers(self.dropout_layers, "dropout_layers")
@@ -396,7 +401,7 @@ def _explicit(plain: dict[str, Any]) -> dict[str, Any]:
     if isinstance(student, list | tuple):  # anything else is left for the validator to name
         student = tuple(unset(tune, "steps", by="epochs") for tune in student)
     probe = plain.get("probe")
-    if isinstance(probe, dict) and "select" in probe:
+    if isinstance(probe, dict) and isinstance(probe.get("select"), dict):
         default = {"count": None, "shares": PROBE_SHARES, "how": "topk"}
         probe = {**probe, "select": {**default, **unset(probe["select"], "shares", by="count")}}
     return {

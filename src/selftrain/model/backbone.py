@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -14,13 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from torch import nn
 from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
 from selftrain import disk
-from selftrain.errors import ModelError
+from selftrain.errors import ModelError, out_of_memory
 from selftrain.model.embedded import ADDON, EMBEDDED, embedded_folder
 from selftrain.model.families import FAMILIES, Family
 from selftrain.model.mlm import MLMHead, pretrained_head, read_addon
@@ -36,6 +37,12 @@ DOWNLOADS = ("*.safetensors", "*.json", "*.txt", "*.model")
 """The files to download from the hub: weights and tokenizer. No pickle, no code."""
 LOCAL = {"local_files_only": True, "trust_remote_code": False}
 LARGEST_JSON = 64 * 2**20  # bytes of a config, or of an index of shards
+SIZES = {
+    **dict.fromkeys(("num_hidden_layers", "n_layers"), 256),
+    **dict.fromkeys(("num_attention_heads", "n_heads"), 1024),
+    "num_labels": 1_000_000,
+}
+"""The largest numbers in a config for which a model is built; other sizes must fit the weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +99,16 @@ def load(name: str | Path, *, revision: str | None = None) -> Backbone:
     add-on: its base is loaded and changed.
     """
     name = str(name)
-    folder, revision = _find(name, revision)
-    if (folder / ADDON).is_file():
-        return _with_addon(name, folder / ADDON)
-    backbone = _from_folder(name, folder, revision)
+    try:
+        folder, revision = _find(name, revision)
+        if (folder / ADDON).is_file():
+            return _with_addon(name, folder / ADDON)
+        backbone = _from_folder(name, folder, revision)
+    except OSError as error:  # a folder that may not be entered, or a name too long
+        raise ModelError(
+            f"backbone `{name[:80]}` cannot be read: {error.strerror or error}",
+            "look at the folder and its rights: ls -la, or use minilm",
+        ) from None
     if name == "minilm" and backbone.sha256 != MINILM_SHA256:
         raise ModelError(
             f"the weights of `minilm` have sha256 {backbone.sha256}; expected {MINILM_SHA256}",
@@ -106,10 +119,13 @@ def load(name: str | Path, *, revision: str | None = None) -> Backbone:
 
 def _find(name: str, revision: str | None) -> tuple[Path, str | None]:
     """The folder of a backbone and its commit; downloaded from the hub unless it is a folder."""
-    if name in EMBEDDED:
-        return embedded_folder(name), None
-    path = Path(name).expanduser()
+    path = Path(name).expanduser() if name not in EMBEDDED else embedded_folder(name)
     if path.is_dir():
+        if revision is not None:
+            raise ModelError(
+                f"revision `{revision[:40]}` is for a backbone on the hub; `{name}` is a folder",
+                "leave the revision out",
+            )
         return path, None
     if path.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
         raise ModelError(
@@ -150,7 +166,12 @@ def _from_folder(name: str, folder: Path, revision: str | None) -> Backbone:
                 output_loading_info=True,
                 **LOCAL,
             )
-    except (OSError, ValueError, RuntimeError, LookupError, TypeError, SafetensorError) as error:
+            _check_numbers(model)
+    except ModelError:
+        raise
+    except Exception as error:  # transformers raises almost anything for a strange config
+        if out_of_memory(error):  # the files are fine
+            raise
         raise _damaged(name, str(error)) from error
     return Backbone(
         name=name,
@@ -201,6 +222,10 @@ def _check_plain(name: str, folder: Path) -> None:
     config = _json(folder / "config.json")
     if not isinstance(config, dict):
         raise ValueError("config.json is no table")
+    for key in SIZES.keys() & config.keys():
+        if not (isinstance(config[key], int) and 1 <= config[key] <= SIZES[key]):
+            expected = f"expected a number from 1 to {SIZES[key]:,}"
+            raise ValueError(f"its {key} is {config[key]!r:.40}; {expected}")
     attention = config.get("attn_implementation", config.get("_attn_implementation"))
     strange = [path.name for kind in ("adapter_*", "shard-*") for path in folder.glob(kind)]
     strange += [key for key in ("transformers_weights", "quantization_config") if key in config]
@@ -210,6 +235,13 @@ def _check_plain(name: str, folder: Path) -> None:
             f"backbone `{name}` is no plain checkpoint: it has `{strange[0]}`",
             "AutoModelForMaskedLM.from_pretrained(...).save_pretrained(FOLDER) where you trust it",
         )
+
+
+def _check_numbers(model: nn.Module) -> None:
+    """Raise where a weight is no number: every answer would be none."""
+    for key, tensor in model.state_dict().items():
+        if not tensor.isfinite().all():
+            raise ValueError(f"tensor {key} has values that are no numbers")
 
 
 def _json(path: Path) -> Any:
@@ -294,6 +326,7 @@ def _with_addon(name: str, path: Path) -> Backbone:
         )
     try:
         mlm = addon.apply(base.encoder, base.family)
+        _check_numbers(nn.ModuleList([mlm, base.encoder]))
     except (KeyError, ValueError, RuntimeError) as error:
         raise _damaged(name, f"the add-on does not fit: {error}") from None
     sha256 = hashlib.sha256(f"{base.sha256} {_sha256([path])}".encode()).hexdigest()
@@ -333,9 +366,21 @@ def _sha256(paths: list[Path]) -> str:
     return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
 
 
+_SWITCHES = threading.RLock()
+
+
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Switch off transformers' progress bars and reports: real problems are raised as errors."""
+    """Switch off transformers' progress bars and reports: real problems are raised as errors.
+
+    The switches are the process's own, as are others that transformers turns while it loads: a
+    second thread waits.
+    """
+    with _SWITCHES:
+        yield from _switched_off()
+
+
+def _switched_off() -> Iterator[None]:
     verbosity = transformers_logging.get_verbosity()
     bars = transformers_logging.is_progress_bar_enabled()
     transformers_logging.set_verbosity_error()

@@ -31,6 +31,7 @@ from selftrain.model.pel.layers import depth, dropout_depth, top_layers
 from selftrain.model.prompt import HEAD_METHOD, word_ids
 from selftrain.model.surgery import cut, dropout_rates, set_dropout, twin
 from selftrain.model.trunk import Trunk
+from selftrain.seeds import TORCH_GENERATOR
 
 COMMIT = re.compile("[0-9a-f]{40}")
 
@@ -49,16 +50,17 @@ def build(task: Task, backbone: Backbone, architecture: Architecture, *, seed: i
     return _seeded(card, backbone, seed)
 
 
-def load(folder: Path, backbone: Backbone | str | None = None) -> Classifier:
+def load(folder: Path, backbone: Backbone | str | Path | None = None) -> Classifier:
     """Read a saved model, from anyone: ``card.py`` and ``saved.py`` say what is checked.
 
-    A backbone given by name is loaded at the card's revision if the card has the same name.
+    A backbone given by the card's own name is loaded at the card's revision, unless it is a folder.
     """
     card = read_card(folder)
     source = card.backbone
-    if isinstance(backbone, str):
-        same = backbone == source.name and COMMIT.fullmatch(source.revision or "")
-        backbone = backbones.load(backbone, revision=source.revision if same else None)
+    if isinstance(backbone, str | Path):
+        same = str(backbone) == source.name and COMMIT.fullmatch(source.revision or "")
+        at_commit = same and not Path(backbone).is_dir()
+        backbone = backbones.load(backbone, revision=source.revision if at_commit else None)
     if backbone is None and source.name not in EMBEDDED:
         # A saved model may come from anyone, and the name in it may point anywhere on this disk
         # or on the hub: only the user may choose to follow it.
@@ -130,7 +132,7 @@ def with_dropout_in(model: Classifier, layers: Layers) -> Classifier:
 
 
 def _seeded(card: Card, backbone: Backbone, seed: int) -> Classifier:
-    with torch.random.fork_rng(devices=[]):
+    with TORCH_GENERATOR, torch.random.fork_rng(devices=[]):
         # Not torch.manual_seed: it would also reseed the accelerators, which are not forked.
         torch.default_generator.manual_seed(seed)
         return _assemble(card, backbone)

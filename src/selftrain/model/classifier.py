@@ -6,7 +6,7 @@ by quicker ones with the same answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
 from pathlib import Path
@@ -21,7 +21,7 @@ from selftrain.model import saved, tokens
 from selftrain.model.backbone import FALLBACK_DROPOUT, Backbone
 from selftrain.model.batches import Batch, Row, grouped
 from selftrain.model.card import Card
-from selftrain.model.heads import Head, Output, Verbalizer
+from selftrain.model.heads import Head, Output, Verbalizer, with_numbers
 from selftrain.model.pel import AnyTuning, placeholders
 from selftrain.model.prompt import template_of
 from selftrain.model.surgery import dropout_rates
@@ -29,6 +29,8 @@ from selftrain.model.trunk import Trunk
 
 MIN_TOKENS = 8  # of a row: less leaves no room for a text
 
+Progress = Callable[[Iterable[int], str, int], Iterable[int]]
+"""Shows how far a loop is: gets its steps, what they do, and how many there are."""
 StatesAt = Callable[[nn.Module, dict[str, Tensor], Tensor], Tensor]
 SameStart = Callable[[nn.Module, Tensor | None], AbstractContextManager[None]]
 
@@ -159,15 +161,22 @@ class Classifier(nn.Module):
         return (hidden * weight).sum(1) / weight.sum(1)
 
     @torch.no_grad()
-    def read(self, examples: Sequence[Example]) -> Output:
-        """Logits [N, C] and features [N, D] with dropout off, in the order of the examples."""
+    def read(self, examples: Sequence[Example], progress: Progress | None = None) -> Output:
+        """Logits [N, C] and features [N, D] with dropout off, in the order of the examples.
+
+        A model whose answer is no number raises.
+        """
         was_training = self.training
         self.eval()
         self.gather()
         batches, back = grouped(self.encode(examples), self.pad, self.device)
-        parts = [self(batch) for batch in batches]
+        places: Iterable[int] = range(len(batches))
+        if progress is not None:
+            places = progress(places, "reading texts", len(batches))
+        parts = [self(batches[place]) for place in places]
         self.train(was_training)
-        return Output(*(torch.cat(part).float().cpu()[back] for part in zip(*parts, strict=True)))
+        out = Output(*(torch.cat(part).float().cpu()[back] for part in zip(*parts, strict=True)))
+        return with_numbers(out)
 
     def gather(self) -> None:
         """Move all parts to one device: another model may have moved the shared frozen weights."""
@@ -175,11 +184,13 @@ class Classifier(nn.Module):
         if len(devices) > 1:
             self.to(next(device for device in devices if device.type != "cpu"))
 
-    def probabilities(self, examples: Sequence[Example]) -> Tensor:
+    def probabilities(
+        self, examples: Sequence[Example], progress: Progress | None = None
+    ) -> Tensor:
         """Class probabilities [N, C] with dropout off, calibrated, in the order of the examples."""
         if not examples:
             return torch.zeros(0, len(self.labels))
-        logits = self.read(examples).logits / self.temperature
+        logits = self.read(examples, progress).logits / self.temperature
         return (logits if self.prior_shift is None else logits + self.prior_shift).softmax(1)
 
     def trainable(self) -> dict[str, nn.Parameter]:

@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from selftrain.errors import no_number
 from selftrain.model.mlm import MLMHead
 
 
@@ -15,6 +16,17 @@ class Output(NamedTuple):
 
     logits: Tensor  # [B, C]
     features: Tensor  # [B, D]: the pooled vector, or the hidden state at the mask
+
+
+def with_numbers(out: Output) -> Output:
+    """The same answers, [N, C] and [N, D]; an error where finite weights gave one that is none.
+
+    A logit of minus infinity is a probability of 0, and fine.
+    """
+    lost = out.logits.softmax(1).isnan().any(1) | ~out.features.isfinite().all(1)  # [N]
+    if lost.any():
+        raise no_number(int(lost.sum()), len(lost))
+    return out
 
 
 class Head(nn.Module):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import groupby
 from typing import Any
 
 from selftrain.data.rows import Example, uid_of
@@ -35,17 +35,16 @@ class TokenCache:
         ``settings`` is everything besides the text that decides a row.
         """
         keys = [_key(settings, example) for example in examples]
+        known = {key: self._rows.get(key) for key in keys}  # other threads may remove some
         new = {
-            key: example
-            for key, example in zip(keys, examples, strict=True)
-            if key not in self._rows
+            key: example for key, example in zip(keys, examples, strict=True) if known[key] is None
         }
         added = dict(zip(new, tokenise_new(list(new.values())), strict=True)) if new else {}
-        rows = [added[key] if key in added else self._rows[key] for key in keys]
         self._rows |= added
-        for key in list(islice(self._rows, max(0, len(self._rows) - MAX_ROWS))):
-            del self._rows[key]
-        return rows
+        for key in list(self._rows)[: max(0, len(self._rows) - MAX_ROWS)]:
+            self._rows.pop(key, None)
+        found = known | added
+        return [row for key in keys if (row := found[key]) is not None]
 
 
 def _key(settings: Hashable, example: Example) -> Hashable:

@@ -15,7 +15,7 @@ from pydantic_core import from_json
 
 from selftrain.data.fewshot import fingerprint, order_fingerprint
 from selftrain.data.task import Task
-from selftrain.disk import LARGEST_JSON, damaged, plain_file, valid
+from selftrain.disk import COPY_AGAIN, LARGEST_JSON, damaged, plain_file, valid
 from selftrain.errors import RunError, check_format
 from selftrain.model.card import Source
 from selftrain.runs.lessons import check_fits
@@ -113,7 +113,12 @@ class Manifest:
         """How many rounds the method asks for, after round 0."""
         from selftrain.method.spec import total_rounds
 
-        return total_rounds(self.method["rounds"], self.method.get("probe", {}).get("rounds", 0))
+        probe = self.method.get("probe")
+        rounds = self.method.get("rounds")
+        probes = probe.get("rounds") if isinstance(probe, dict) else 0
+        if not (isinstance(rounds, int) and isinstance(probes, int)):
+            raise RunError(f"{MANIFEST} is damaged: its method has no rounds", COPY_AGAIN)
+        return total_rounds(rounds, probes)
 
     def configuration(self) -> dict[str, Any]:
         """What must be the same for a run to resume, except the number of rounds.

@@ -54,7 +54,7 @@ class Answering:
 
 
 def load(
-    folder: str | Path, number: int | None = None, *, backbone: Backbone | str | None = None
+    folder: str | Path, number: int | None = None, *, backbone: Backbone | str | Path | None = None
 ) -> Classifier:
     """The model that answers for a run, or that of the given round, calibrated by its estimate.
 
@@ -101,6 +101,26 @@ def of_rung(folder: Path, rung: str | None) -> Answering:
         raise damaged(place, "is a run of another task")
     number = _chosen(place, 0 if rung == FROZEN else None).number
     return Answering(place, number, rung)
+
+
+def caveats(folder: str | Path, number: int | None = None) -> Iterator[str]:
+    """What to know before the model of a round is used, or else the one that answers.
+
+    A run may be unfinished, and a round may have been refused.
+    """
+    folder = Path(folder)
+    if number is None:
+        model = answering(folder)
+        folder, number = model.folder, model.number
+    chosen, last = _chosen(folder, number), records(folder)[-1]
+    asked = read_manifest(folder).total_rounds
+    if not last.last and last.number < asked:
+        yield (
+            f"{folder} is not finished: it has {last.number} of {asked} rounds; "
+            "the `selftrain fit` that started it goes on"
+        )
+    if not chosen.accepted:
+        yield f"round {chosen.number} of {folder} was refused: {brief(chosen.why)}"
 
 
 def lessons(folder: str | Path) -> Iterator[tuple[int, AuditLines]]:

@@ -11,6 +11,7 @@ import torch
 
 from selftrain.training.folds import Folds, drift
 
+SHOWN = 8  # classes named in a verdict
 FEW = 5
 """A class with fewer answers may vanish from the slice by chance: that refuses no round."""
 LESS_BELIEF = 0.02
@@ -74,7 +75,8 @@ def no_class_lost(labels: Sequence[str], answers: Answers) -> Verdict:
     lost = [label for label in labels if teacher[label] >= FEW and not student[label]]
     if not lost:
         return Verdict(True)
-    names = ", ".join(f"`{label}` ({teacher[label]} before)" for label in lost)
+    names = ", ".join(f"`{label}` ({teacher[label]} before)" for label in lost[:SHOWN])
+    names += f" and {len(lost) - SHOWN} more classes" if len(lost) > SHOWN else ""
     rows = len(answers.after)
     return Verdict(False, f"collapse: on {rows} pool rows the student never answers {names}")
 

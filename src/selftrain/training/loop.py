@@ -15,7 +15,7 @@ from statistics import fmean
 from typing import Any
 
 from selftrain.data.rows import AuditLine, Lesson
-from selftrain.errors import TrainingError, in_percent, listing
+from selftrain.errors import NoNumberError, TrainingError, in_percent, listing
 from selftrain.method.selection import RoundDraw
 from selftrain.method.spec import Method
 from selftrain.model.build import copy, with_copied_head, with_dropout_in
@@ -98,15 +98,14 @@ def self_train(
             warn_of_classes(job, number, numbers)
             try:
                 student, fits = train_student(job, teacher, lesson, number, readings)  # 6, 10-12
-            except TrainingError as error:
+                numbers |= {"fit": [asdict(fitted) for fitted in fits]}
+                shared = encoder_of(teacher, student)
+                round_ = Round(number, student, lesson, numbers, encoder_of=shared)
+                round_ = judged(job, teacher, round_, readings, guard or readings.guard)
+            except (TrainingError, NoNumberError) as error:
                 numbers |= seconds(started)
                 yield Round(number, teacher.model, lesson, numbers, False, error.message, last=True)
                 return
-            numbers |= {"fit": [asdict(fitted) for fitted in fits]}
-            round_ = Round(
-                number, student, lesson, numbers, encoder_of=encoder_of(teacher, student)
-            )
-            round_ = judged(job, teacher, round_, readings, guard or readings.guard)
             round_ = replace(round_, numbers={**round_.numbers, **seconds(started)})
             if round_.accepted:
                 teacher = replace(round_, model=copied(round_))  # line 13

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import torch
 
 from selftrain.errors import require
-from selftrain.seeds import child
+from selftrain.model.classifier import Progress
+from selftrain.seeds import TORCH_GENERATOR, child
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
 
-T = TypeVar("T")
-Progress = Callable[[Iterable[T], str, int], Iterable[T]]
+MOST_THREADS = 256  # a system that cannot start so many ends the process without a word
 
 
-def silent(steps: Iterable[T], _description: str, _total: int) -> Iterable[T]:
+def silent(steps: Iterable[int], _description: str, _total: int) -> Iterable[int]:
     """Show no progress."""
     return steps
 
@@ -35,7 +35,7 @@ class Machine:
     """cpu, cuda or mps; None lets accelerate choose."""
     threads: int | None = None
     """Threads of torch on the CPU; None leaves its own choice."""
-    progress: Progress[int] = silent
+    progress: Progress = silent
     """Wraps a loop of many steps: gets the steps, their description, and how many there are."""
     cache: Path | None = None
     """The folder for states of frozen layers while a run lasts (nothing stays there afterwards);
@@ -48,8 +48,9 @@ class Machine:
             available = devices()
             expected = f"what this machine has: {', '.join(available)}"
             require(self.device in available, "device", self.device, expected, "--device cpu")
-        valid = self.threads is None or self.threads >= 1
-        require(valid, "threads", self.threads, "1 or more", "--threads 2")
+        most = max(MOST_THREADS, os.cpu_count() or 1)
+        valid = self.threads is None or 1 <= self.threads <= most
+        require(valid, "threads", self.threads, f"from 1 to {most}", "--threads 2")
         require(self.cache_mb >= 0, "cache_mb", self.cache_mb, "0 or more", "--cache-mb 1000")
 
     def accelerator(self) -> Accelerator:
@@ -83,8 +84,11 @@ def _accelerator(device: str | None) -> Accelerator:
 
 @contextmanager
 def randomness(seed: int, *names: str | int) -> Iterator[None]:
-    """Torch's global generators seeded for one purpose, and put back as they were afterwards."""
+    """Torch's global generators seeded for one purpose, and put back as they were afterwards.
+
+    Other threads wait that long: their draws would change this one's numbers.
+    """
     devices = list(range(torch.cuda.device_count())) if torch.cuda.is_available() else []
-    with torch.random.fork_rng(devices):
+    with TORCH_GENERATOR, torch.random.fork_rng(devices):
         torch.manual_seed(child(seed, *names))
         yield

@@ -6,13 +6,17 @@ head, a layer that does not exist, and a teacher without dropout.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from itertools import chain, islice
+from typing import Any
 
 from selftrain.data.rows import Example
 from selftrain.data.split import fewest_labels
 from selftrain.errors import ModelError
+from selftrain.method.spec import Method
+from selftrain.model.backbone import Backbone
 from selftrain.model.classifier import Classifier
+from selftrain.model.legible import legibility
 from selftrain.model.surgery import dropout_rates
 from selftrain.training.draw import MAX_VECTORS, different_draws, pool_of_round
 from selftrain.training.job import Job, new_model
@@ -34,9 +38,24 @@ def preflight(job: Job) -> list[str]:
     return [
         *dropout_set(models),
         *texts_cut(models[-1], texts_read(job)),
+        *hard_to_read(job.backbone, texts_read(job)),
         *(small_pool(job) if method.total_rounds else ()),
         *(few_rows(job) if method.guard == "folds" else ()),
     ]
+
+
+def prompt_unused(given: Mapping[str, Any], method: Method) -> Iterator[str]:
+    """A warning where a template or label words were given and no model of the method reads them.
+
+    ``given`` is what a user gave of the task, and not what a known task has by itself.
+    """
+    names = [name for name in ("template", "words") if given.get(name)]
+    if names and not method.prompts:
+        verb = "is" if names == ["template"] else "are"
+        yield (
+            f"{' and '.join(names)} {verb} not used: method `{method.name}` has a head, no prompt; "
+            "upet-prompt-adapter is one that has"
+        )
 
 
 def check_dropout(model: Classifier, passes: int) -> None:
@@ -75,6 +94,33 @@ def texts_cut(model: Classifier, texts: Iterable[Example]) -> Iterator[str]:
         yield f"texts cut to the model's length, {longest} tokens: {cut} of {rows} seen"
 
 
+HARD_SHARE = 0.1  # of the texts: fewer are no reason to take another encoder
+BROKEN_SHARE = 0.5  # of the longer words; English texts of eleven sets have 4% to 15% in `minilm`
+MANY_WORDS = 50
+MULTILINGUAL = 100_000  # tokens: an encoder of many languages breaks words of all of them
+OTHER_BACKBONE = "a multilingual encoder may read them: --backbone xlm-roberta-base"
+
+
+def hard_to_read(backbone: Backbone, texts: Iterable[Example]) -> Iterator[str]:
+    """A warning where the encoder has no pieces for the texts: another script, or language."""
+    sides = (side for example in texts for side in (example.text, example.pair) if side)
+    found = legibility([*islice(sides, FIRST_TEXTS)], backbone.tokenizer)
+    if found.texts and found.hard / found.texts >= HARD_SHARE:
+        yield (
+            f"`{backbone.name}` can hardly read {found.hard / found.texts:.0%} of {found.texts} "
+            f"texts seen: it has no pieces for most of their letters; {OTHER_BACKBONE}"
+        )
+    elif (
+        len(backbone.tokenizer) < MULTILINGUAL
+        and found.words >= MANY_WORDS
+        and found.broken / found.words >= BROKEN_SHARE
+    ):
+        yield (
+            f"`{backbone.name}` breaks {found.broken / found.words:.0%} of the longer words: "
+            f"perhaps they are of a language that it does not know; {OTHER_BACKBONE}"
+        )
+
+
 FEW_LABELS = 8  # of a class
 FEW_TEXTS = 200  # of a pool
 
@@ -101,7 +147,8 @@ def small_pool(job: Job) -> Iterator[str]:
     """A warning where the pool has fewer texts than a round asks for."""
     method, size = job.method, size_of(job.split.unlabelled)
     drawn = size if method.pool == "all" else min(method.pool, size)
-    if method.pool != "all" and size < method.pool:
+    # A guard of folds has a warning of its own, for a pool that is too small to learn from.
+    if method.pool != "all" and size < method.pool and method.guard != "folds":
         yield f"pool smaller than asked: {size} texts, a round draws {method.pool}; all are taken"
     if method.probe is not None and drawn > MAX_VECTORS:
         yield f"probe rounds read {MAX_VECTORS:,} texts of the pool at most; it has {size:,}"

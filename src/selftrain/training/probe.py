@@ -19,6 +19,7 @@ from selftrain.method.losses import CrossEntropy
 from selftrain.method.scores import Tally, Votes
 from selftrain.method.spec import ProbeRounds
 from selftrain.model.classifier import Classifier
+from selftrain.model.heads import Output, with_numbers
 from selftrain.training.annotate import CHUNK
 from selftrain.training.fit import Fitted
 from selftrain.training.machine import Machine, randomness
@@ -43,7 +44,7 @@ class Vectors:
         starts = range(0, len(pool), CHUNK)
         self.pool = torch.cat(
             [
-                model.read(pool[start : start + CHUNK]).features
+                model.read(pool[start : start + CHUNK], machine.progress).features
                 for start in machine.progress(starts, "reading the pool", len(starts))
             ]
         )  # [N, D]
@@ -86,7 +87,7 @@ def logits_of(model: Classifier, vectors: Tensor, *, dropout: bool = False) -> T
     # Not model.device: a head may be on the CPU while the encoder it shares is not.
     logits: Tensor = model.head(vectors.to(model.head.out.weight.device)).cpu()
     model.head.eval()
-    return logits
+    return with_numbers(Output(logits, vectors)).logits
 
 
 def fit_probe(student: Classifier, lesson: Lesson, probe: ProbeRounds, vectors: Vectors) -> Fitted:

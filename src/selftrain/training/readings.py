@@ -85,7 +85,7 @@ class Readings:
             if self.job.method.probe is not None:
                 logits = logits_of(model, self.vectors(round_).of(self.rows))
             else:
-                logits = model.read(self.rows).logits
+                logits = model.read(self.rows, self.machine.progress).logits
             self._logits[round_.number] = logits
         return self._logits[round_.number]
 
@@ -136,7 +136,7 @@ class Readings:
         frozen = isinstance(self._first.model.tuning, Probe) and self.job.method.probe is not None
         if frozen and self.rows == self.pool and len(self.pool) <= CHUNK:
             return self.vectors(self._first).pool
-        return encoder.read(self.rows).features
+        return encoder.read(self.rows, self.machine.progress).features
 
     @cached_property
     def guard(self) -> Guard:

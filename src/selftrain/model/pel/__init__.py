@@ -11,13 +11,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from selftrain.errors import require
+from selftrain.errors import require, require_up_to
 
 Layers = int | Literal["half", "last"] | None
 """Which layers of an encoder: the top k, its upper half, its last, or None for all of them.
 
 Where all layers share their weights (ALBERT), a tuning of some layers is an error, and dropout
 passes differ in all of them."""
+LARGEST_SIZE = 65_536
+"""Of what a tuning adds to a layer: far wider than any encoder, and still built in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ class Adapter:
     """The top k layers, the upper `half`, or the `last` one; left out, all of them."""
 
     def __post_init__(self) -> None:
-        require(self.width >= 1, "adapter width", self.width, "at least 1")
+        require_up_to(LARGEST_SIZE, "adapter width", self.width)
         check_layers(self.layers)
 
 
@@ -73,7 +75,7 @@ class Prefix:
     """On the learned keys and values."""
 
     def __post_init__(self) -> None:
-        require(self.length >= 1, "prefix length", self.length, "at least 1")
+        require_up_to(LARGEST_SIZE, "prefix length", self.length)
         require(0 <= self.dropout < 1, "prefix dropout", self.dropout, "0 or more and below 1")
         check_layers(self.layers)
 
@@ -90,7 +92,7 @@ class PTuning:
     """Learn the vectors directly, or through a small network."""
 
     def __post_init__(self) -> None:
-        require(self.length >= 1, "ptuning length", self.length, "at least 1")
+        require_up_to(LARGEST_SIZE, "ptuning length", self.length)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ class LoRA:
     """The top k layers, the upper `half`, or the `last` one; left out, all of them."""
 
     def __post_init__(self) -> None:
-        require(self.rank >= 1, "lora rank", self.rank, "at least 1")
+        require_up_to(LARGEST_SIZE, "lora rank", self.rank)
         check_layers(self.layers)
 
 

@@ -79,15 +79,22 @@ def require_up_to(most: int, what: str, value: int) -> None:
     require(1 <= value <= most, what, value, f"from 1 to {most:,}")
 
 
+NO_MEMORY = (
+    "can't allocate memory",
+    "out of memory",
+    "not enough memory",
+    "std::bad_alloc",
+    "can't start new thread",
+)
+
+
 def out_of_memory(error: Exception) -> bool:
     """Whether the system gave no more memory; torch and threads say so in words alone.
 
     >>> out_of_memory(MemoryError()), out_of_memory(RuntimeError("can't start new thread"))
     (True, True)
     """
-    phrases = ("can't allocate memory", "out of memory", "not enough memory", "std::bad_alloc")
-    phrases += ("can't start new thread",)
-    return isinstance(error, MemoryError) or any(phrase in str(error) for phrase in phrases)
+    return isinstance(error, MemoryError) or any(each in str(error) for each in NO_MEMORY)
 
 
 def no_number(texts: int, of: int) -> NoNumberError:

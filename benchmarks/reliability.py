@@ -20,7 +20,6 @@ import signal
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -113,7 +112,7 @@ class Command:
     """One process that trains, and what it is doing."""
 
     def __init__(self, folder: Path, bert: Path, method: str, target: Any = go, *more: Any) -> None:
-        self.stage = forks.Array("c", 32)
+        self.stage: Any = forks.Array("c", 32)
         self.entered = forks.Value("i", 0)
         given = (folder, bert, method, self.stage, self.entered, *more)
         self.process = forks.Process(target=target, args=given)
@@ -162,13 +161,13 @@ class Place:
 
 def kill(place: Path, at: Place, number: int) -> lines.Line:
     """Killed at a random moment; every second time in a part of the run that is chosen first."""
-    random, method = Random(number), METHODS[number % len(METHODS)]
+    random, part = Random(number), MOMENTS[number // 2 % len(MOMENTS)]
+    method = random.choice(METHODS if part != "probe round" else ("probe", "contrast"))
     whole, where = at.whole(method), None
     for turn in range(20):
         folder = place / f"run-{turn}"
         command = Command(folder, at.bert, method)
         if number % 2:
-            part = MOMENTS[number // 2 % len(MOMENTS)]
             wait_for(command, random, [*enumerate(whole.timeline, 1)], part)
         else:
             time.sleep(random.uniform(0, whole.seconds))
@@ -196,7 +195,7 @@ def disk(place: Path, at: Place, number: int) -> lines.Line:
     whole = at.whole(method)
     points = COUNTS["disk"]
     size = max(4, round(whole.kilobytes * 1.1 * (number * 17 % points) / points) // 4 * 4)
-    words = forks.Array("c", 400)
+    words: Any = forks.Array("c", 400)
     (place / "disk").mkdir(parents=True)
     command = Command(place / "disk", at.bert, method, on_a_small_disk, size, whole.models, words)
     code = command.end()
@@ -231,7 +230,7 @@ def on_a_small_disk(
 def memory(place: Path, at: Place, number: int) -> lines.Line:
     """A process that gets only so many megabytes more than it has when it begins to train."""
     method, megabytes = METHODS[number % len(METHODS)], number * 8
-    words = forks.Array("c", 400)
+    words: Any = forks.Array("c", 400)
     code = Command(place / "run", at.bert, method, with_little_memory, megabytes, words).end()
     told = words.value.decode()
     said = told or f"ended by the system ({code})"
@@ -317,8 +316,8 @@ TOGETHER = ("threads", "processes")
 
 NAMES = {
     "kill": "killed (SIGKILL) {}",
-    "disk": "disk full after so many kilobytes, from the first write to the last",
-    "memory": "memory limit, from 0 MB more than the process has",
+    "disk": "disk full, at any write from the first to the last",
+    "memory": "memory limit, from what the process has to 240 MB more",
     "clock": "clock that jumps, a kill, files of 1970 and of 2100",
     "writers": "two commands for one folder at the same time",
     "threads": "fits at once in threads of one process",
@@ -328,9 +327,9 @@ NAMES = {
 
 def rows(every: list[lines.Line]) -> Iterator[tuple[str, int, int]]:
     """What happened, how often, and how often the models were the same afterwards."""
-    parts = Counter(line["moment"] for line in every if line["fault"] == "kill")
+    parts = {line["moment"] for line in every if line["fault"] == "kill"}
     for fault, name in NAMES.items():
-        for moment in [*parts] if fault == "kill" else [None]:
+        for moment in sorted(parts, key=[*DOING].index) if fault == "kill" else [None]:
             found = [
                 line for line in every
                 if line["fault"] == fault and moment in (None, line.get("moment"))

@@ -22,6 +22,7 @@ import atheris  # type: ignore[import-not-found, unused-ignore]
 with atheris.instrument_imports(include=["selftrain"]):
     from selftrain.cli import config
     from selftrain.data.read import Columns, read_labelled, read_texts
+    from selftrain.data.rows import Notes
     from selftrain.data.task import find
     from selftrain.errors import SelftrainError
     from selftrain.estimator import read_facts
@@ -43,9 +44,9 @@ def settings(path: Path) -> object:
 def rows(path: Path) -> object:
     """Labelled rows, else texts."""
     try:
-        return read_labelled(path, Columns())
+        return read_labelled(path, Columns(), notes=Notes())
     except SelftrainError:
-        return read_texts(path, Columns())
+        return read_texts(path, Columns(), notes=Notes())
 
 
 READERS: dict[str, tuple[str, Read]] = {

@@ -15,6 +15,7 @@ import command
 from command import FIT, selftrain
 from selftrain.cli.talk import talk
 from selftrain.runs import train as experiment
+from selftrain.runs import watch
 
 PREDICT = "predict run test.csv --backbone"
 EVALUATE = "evaluate run test.csv --backbone"
@@ -181,6 +182,7 @@ def test_bars_on_a_terminal_leave_the_data_alone(
     plain = selftrain(line)
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
     monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(watch, "has_bars", lambda: True)
     monkeypatch.setattr(talk, "is_interactive", True)
     shown = selftrain(line)
     assert shown.out == plain.out

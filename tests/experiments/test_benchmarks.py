@@ -38,6 +38,14 @@ def test_a_script_finds_what_it_imports(script: Path) -> None:
     runpy.run_path(str(script), run_name="imported")  # mypy looks at what its functions call
 
 
+def test_the_table_of_faults_is_what_the_committed_lines_say() -> None:
+    script = runpy.run_path(str(ROOT / "benchmarks" / "reliability.py"), run_name="imported")
+    lines = script["lines"].read(script["OUT"])
+    assert all(line["fine"] for line in lines)
+    page = script["PAGE"].read_text("utf-8")
+    assert script["table"](lines) in page or not lines
+
+
 def test_the_first_tables_are_what_the_committed_cells_say(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -185,8 +185,12 @@ def test_the_data_file_has_the_numbers_drawn(tmp_path):
     assert [row["sd"] for row in rows if row["seeds"] == "1"] == [""] * 3
 
 
-def test_a_data_file_is_no_program(tmp_path):
-    write(tmp_path / "x.csv", [{"method": "=HYPERLINK(1)", "mean": -0.5}, {"m": "\ud800", "x": 1}])
+def test_a_data_file_for_spreadsheets_is_no_program(tmp_path):
+    write(
+        tmp_path / "x.csv",
+        [{"method": "=HYPERLINK(1)", "mean": -0.5}, {"m": "\ud800", "x": 1}],
+        excel_safe=True,
+    )
     assert (tmp_path / "x.csv").read_text("utf-8").splitlines() == [
         '"method","mean"',
         '"\'=HYPERLINK(1)",-0.5',

@@ -264,7 +264,7 @@ def rewrite(path: Path, **changes: Any) -> None:
         ({"surprise": 1}, "surprise"),
         ({"reader": "mind"}, "reader"),
         ({"tuning": {"kind": "adapter", "width": 8}}, "expected F32"),
-        ({"tuning": {"kind": "adapter", "width": 10**13}}, "expected F32"),
+        ({"tuning": {"kind": "adapter", "width": 10**13}}, "expected from 1 to 65,536"),
         ({"tuning": {"kind": "adapter", "width": -1}}, "adapter width is -1"),
         ({"tuning": {"kind": "lora"}}, "tensor"),
         ({"head": "dense"}, r"lacks tensor `head\.dense\.bias`"),

@@ -200,7 +200,7 @@ def hostile() -> Iterator[tuple[str, str, str]]:
     """A gold file, what is said of it, and a word of the hint."""
     yield "id,text,label\n1,fine,Good\n", "`Good` is no class of the run", "did you mean"
     yield "id,text,label\n1,fine,good\n", "none of the 24 rows", "--id COLUMN"
-    yield "id,text,label\n1,fine,good\n1,dull,bad\n", "2 rows have the id `1`", "unique"
+    yield "id,text,label\n1,fine,good\n1,dull,bad\n", "none of the 24 rows", "--id COLUMN"
     yield "id,text,label\n1,fine,\n", "label", ""
     yield "id,text,label\n", "gold.csv has no rows", ""
     yield "id,text\n1,fine\n", "label", ""

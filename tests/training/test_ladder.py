@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -222,9 +223,9 @@ def test_the_folds_of_the_frozen_encoder_read_nothing_twice_and_say_the_same(
     own = replace(job, method=recipe("frozen"))
     lists: list[int] = []
 
-    def watched(model: Classifier, examples: Sequence[Example]) -> Output:
+    def watched(model: Classifier, examples: Sequence[Example], *progress: Any) -> Output:
         lists.append(len(examples))
-        return read(model, examples)
+        return read(model, examples, *progress)
 
     read = Classifier.read
     monkeypatch.setattr(Classifier, "read", watched)

@@ -193,6 +193,6 @@ def test_a_data_file_for_spreadsheets_is_no_program(tmp_path):
     )
     assert (tmp_path / "x.csv").read_text("utf-8").splitlines() == [
         '"method","mean"',
-        '"\'=HYPERLINK(1)",-0.5',
-        '"\\ud800",1',
+        '"\'=HYPERLINK(1)","-0.5"',
+        '"\\ud800","1"',
     ]

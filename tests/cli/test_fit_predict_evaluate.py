@@ -184,6 +184,7 @@ def test_bars_on_a_terminal_leave_the_data_alone(
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(watch, "has_bars", lambda: True)
     monkeypatch.setattr(talk, "is_interactive", True)
+    monkeypatch.setattr("selftrain.runs.watch.has_bars", lambda: True)
     shown = selftrain(line)
     assert shown.out == plain.out
     assert "loading" in shown.err

@@ -235,3 +235,33 @@ def test_a_checkpoint_that_needs_its_own_code_is_refused_with_a_hint_that_fits(
         load(checkpoint)
     assert "no code of a checkpoint is run" in error.value.hint
     assert "damaged" not in error.value.hint
+
+
+@pytest.mark.parametrize("question", ["is_dir", "is_file"])
+def test_a_folder_that_may_not_be_read_is_one_line_and_a_hint(
+    question: str, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forbidden(path: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, question, forbidden)
+    with pytest.raises(ModelError, match="cannot be read: Permission denied") as caught:
+        load(checkpoint)
+    assert "rights" in caught.value.hint
+
+
+def test_a_revision_is_for_the_hub_alone(checkpoint: Path) -> None:
+    for name in (str(checkpoint), "minilm"):
+        with pytest.raises(ModelError, match="revision `main` is for a backbone on the hub"):
+            load(name, revision="main")
+
+
+def test_a_lack_of_memory_is_no_damaged_checkpoint(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def starved(*_: object, **__: object) -> None:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+
+    monkeypatch.setattr("selftrain.model.backbone._tokenizer", starved)
+    with pytest.raises(RuntimeError, match="can't allocate memory"):
+        load(checkpoint)

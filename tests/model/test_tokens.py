@@ -109,3 +109,15 @@ def test_teacher_and_student_tokenise_a_text_once_between_them(
     assert teacher == student
     assert [len(row.ids) for row in other] == [len(row.ids) + 2 for row in teacher]
     assert texts == 2 * [example.text for example in examples]
+
+
+def test_rows_that_another_thread_drops_meanwhile_are_still_given() -> None:
+    cache, read = TokenCache(), Reader()
+    cache.encode(EXAMPLES[:2], "settings", read)
+
+    def read_while_another_thread_empties_it(examples: Sequence[Example]) -> list[Row]:
+        cache._rows.clear()
+        return read(examples)
+
+    rows = cache.encode(EXAMPLES, "settings", read_while_another_thread_empties_it)
+    assert [row.ids for row in rows] == [tuple(map(ord, each.text)) for each in EXAMPLES]

@@ -208,7 +208,7 @@ def found_doubts(gold: Sequence[Labelled], right: dict[str, str], folds: Folds) 
 def tables(lines: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Errors and intervals by condition and by task; how many wrong labels are found."""
     known = [line for line in lines if line["model"] is not None]
-    judged = [judge(line, constants) for constants, line in with_constants(known)]
+    judged = all_judged(known)
     head = "models | no estimate | hits | belief, agreement | mixture | estimate | bias | right"
     yield f"| condition | {head} |"
     yield f"|---|{'---:|' * 8}"
@@ -258,6 +258,17 @@ def with_constants(
         others = [run_of(line) for line in usual if group_of(line["variant"]) != group]
         constants = fitted(others)
         yield from ((constants, x) for x in lines if group_of(x["variant"]) == group)
+
+
+def all_judged(lines: Sequence[dict[str, Any]]) -> list[Judged]:
+    """Every line that has a model, and how far its estimates are off."""
+    return [judge(line, constants) for constants, line in with_constants(lines)]
+
+
+def intervals(path: Path) -> tuple[int, int]:
+    """``FROZEN_INTERVALS`` of the product."""
+    judged = all_judged([line for line in variants.lines_of(path) if line["model"] is not None])
+    return sum(each.right for each in judged), len(judged)
 
 
 def judge(line: dict[str, Any], constants: Constants) -> Judged:

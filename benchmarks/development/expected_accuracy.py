@@ -96,7 +96,7 @@ def left_out(runs: Sequence[Run]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def intervals(lines: Path) -> tuple[int, int]:
-    """``INTERVALS_RIGHT`` and ``INTERVALS_JUDGED`` of the product."""
+    """``TRAINED_INTERVALS`` of the product."""
     _, held = left_out(all_runs(lines))
     return int(held.sum()), len(held)
 

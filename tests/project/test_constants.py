@@ -9,36 +9,42 @@ from types import ModuleType
 
 import pytest
 
-from selftrain.training.expected import INTERVALS_JUDGED, INTERVALS_RIGHT
+from selftrain.training.expected import FROZEN_INTERVALS, TRAINED_INTERVALS
 
 DEVELOPMENT = Path(__file__).parents[2] / "benchmarks" / "development"
 
 
 @pytest.fixture
-def expected_accuracy(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """The script; no other test sees the modules it imports by name."""
+def scripts(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ModuleType, ModuleType]]:
+    """Two scripts; no other test sees the modules that they import by name."""
     before = set(sys.modules)
     monkeypatch.syspath_prepend(DEVELOPMENT)
+    import conditions
     import expected_accuracy
 
-    yield expected_accuracy
+    yield expected_accuracy, conditions
     for name in {*sys.modules} - before:
         if (DEVELOPMENT / f"{name}.py").exists():
             del sys.modules[name]
 
 
 def test_how_often_intervals_held_is_what_the_committed_runs_say(
-    expected_accuracy: ModuleType,
+    scripts: tuple[ModuleType, ModuleType],
 ) -> None:
+    expected_accuracy, conditions = scripts
+    assert conditions.intervals(DEVELOPMENT / "conditions.jsonl") == FROZEN_INTERVALS
     measured = expected_accuracy.intervals(DEVELOPMENT / "on_test_rows.jsonl")
-    assert measured == (INTERVALS_RIGHT, INTERVALS_JUDGED)
+    assert measured == TRAINED_INTERVALS
     right, judged = measured
     told = f"intervals held in {right} of {judged}"
     assert told in (DEVELOPMENT / "README.md").read_text("utf-8")
 
 
-def test_a_model_is_judged_by_constants_of_other_tasks(expected_accuracy: ModuleType) -> None:
+def test_a_model_is_judged_by_constants_of_other_tasks(
+    scripts: tuple[ModuleType, ModuleType],
+) -> None:
     """Two tasks where the truth is belief, and one of half of it, which the others cannot know."""
+    expected_accuracy, _ = scripts
     runs = [
         expected_accuracy.Run(
             variant=task,

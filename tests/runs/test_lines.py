@@ -22,7 +22,7 @@ from selftrain.runs.lines import (
     verdict,
 )
 from selftrain.training.estimate import Estimate, RoundEstimate
-from selftrain.training.expected import INTERVALS_JUDGED, INTERVALS_RIGHT, Expected
+from selftrain.training.expected import FROZEN_INTERVALS, TRAINED_INTERVALS, Expected
 from selftrain.training.label_check import Doubt
 from selftrain.training.ladder import Rung
 from selftrain.training.loop import Round
@@ -129,7 +129,7 @@ def test_the_estimate_is_one_sentence_and_at_most_five_labels_to_check() -> None
     lines = list(estimate_lines(Estimate(rounds, 0.75, 32, doubts), 3, rows))
     assert lines[0] == (
         "expected accuracy 0.77, between 0.66 and 0.87 (such intervals were right for "
-        f"{INTERVALS_RIGHT} of {INTERVALS_JUDGED} models of other tasks)"
+        "{} of {} models of other tasks)".format(*TRAINED_INTERVALS)
     )
     assert lines[1] == (
         'check a label: "a very long text a very long text a very long text a very …" '
@@ -137,6 +137,12 @@ def test_the_estimate_is_one_sentence_and_at_most_five_labels_to_check() -> None
     )
     assert len(lines) == 6
     assert list(estimate_lines(None, 3, rows)) == [NO_ESTIMATE]
+
+
+def test_models_of_a_frozen_encoder_have_their_own_record_of_intervals() -> None:
+    rounds = (RoundEstimate(0, Expected(0.7, 0.6, 0.8, 0.7, 0.7), 1.0),)
+    (line,) = estimate_lines(Estimate(rounds, 0.7, 32, (), frozen=True), 0, [])
+    assert "{} of {} models".format(*FROZEN_INTERVALS) in line
 
 
 def test_a_label_is_not_called_doubtful_on_weak_grounds() -> None:

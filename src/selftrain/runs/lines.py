@@ -94,16 +94,17 @@ def estimate_lines(
 
     Their texts are for the terminal alone: no file of a run has one.
     """
-    from selftrain.training.expected import INTERVALS_JUDGED, INTERVALS_RIGHT
+    from selftrain.training.expected import FROZEN_INTERVALS, TRAINED_INTERVALS
 
     if estimate is None:
         yield no_estimate(labelled)
         return
     expected = estimate.of(final).expected
+    right, judged = FROZEN_INTERVALS if estimate.frozen else TRAINED_INTERVALS
     yield (
         f"expected accuracy {expected.accuracy:.2f}, "
         f"between {expected.low:.2f} and {expected.high:.2f} (such intervals were right for "
-        f"{INTERVALS_RIGHT} of {INTERVALS_JUDGED} models of other tasks)"
+        f"{right} of {judged} models of other tasks)"
     )
     doubts = [doubt for doubt in estimate.doubts if doubt.probability >= DOUBTFUL]
     for doubt in doubts[:SHOWN_DOUBTS]:

@@ -57,6 +57,9 @@ class Estimate:
     prior: tuple[Share, ...] = ()
     """The shares of the classes in the pool, by the folds, in the order of the task."""
 
+    frozen: bool = False
+    """Whether its models have the pretrained encoder as it is."""
+
     def of(self, number: int) -> RoundEstimate:
         """The estimate of the round of this number."""
         return next(each for each in self.rounds if each.number == number)
@@ -89,4 +92,4 @@ def estimate(job: Job, rounds: Sequence[Round], machine: Machine) -> Estimate | 
             found.append(RoundEstimate(round_.number, expected, temperature, believed, answered))
     wrong = doubts(job.split.labelled, job.task.labels, folds)
     prior = tuple(folds.prior.tolist())
-    return Estimate(tuple(found), *folds.hits(), tuple(wrong), prior)
+    return Estimate(tuple(found), *folds.hits(), tuple(wrong), prior, job.method.is_frozen)

@@ -87,9 +87,9 @@ def test_each_text_is_read_once_for_an_encoder(bert, monkeypatch):
     read = []
     original = Classifier.read
 
-    def watched(model, examples):
+    def watched(model, examples, *more):
         read.extend(example.uid for example in examples)
-        return original(model, examples)
+        return original(model, examples, *more)
 
     monkeypatch.setattr(Classifier, "read", watched)
     run(bert, replace(HEAD_ALONE, probe=replace(PROBE, rounds=5)))

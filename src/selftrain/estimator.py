@@ -219,13 +219,13 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
         place = Path(folder)
         is_run = (place / MANIFEST).exists()
-        for caveat in runs.caveats(place) if is_run else ():
-            warnings.warn(caveat, stacklevel=2)
         model = runs.load(place, backbone=backbone) if is_run else load_model(place, backbone)
         facts = place / FACTS
         if not is_run:  # a model may be in a hub's cache, which is made of links
             facts = Path(os.path.realpath(facts))
         params, classes, temperature = read_facts(facts, model.labels)
+        for caveat in runs.caveats(place) if is_run else ():
+            warnings.warn(caveat, stacklevel=2)
         if params.get("backbone") not in EMBEDDED:  # the next fit would follow it
             params["backbone"] = backbone
         self = cls(**params)

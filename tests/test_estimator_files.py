@@ -159,7 +159,6 @@ def test_facts_behind_a_link_are_read_beside_a_model_and_not_in_a_run(
     assert loaded.rounds == fitted.rounds
     (tmp_path / "model" / "manifest.json").touch()
     monkeypatch.setattr("selftrain.runs.read.load", lambda *_, **__: fitted.model_)
-    monkeypatch.setattr("selftrain.runs.read.caveats", lambda *_: ())
     with pytest.raises(RunError, match="is not a plain file"):
         SelfTrainingClassifier.load(tmp_path / "model", backbone=fitted.backbone)
 

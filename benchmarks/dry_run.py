@@ -74,7 +74,7 @@ def write_files(data: Path, folder: Path, texts: int) -> None:
     labelled, others = sample(rows, SHOTS, SEED, notes=Notes())
     gold = [(row.example.text, row.label) for row in labelled]
     write_table(folder / "labelled.jsonl", ("text", "label"), gold)
-    write_table(folder / "pool.jsonl", ("text",), [(row.example.text,) for row in others[:texts]])
+    write_table(folder / "pool.jsonl", ("text",), [(each.text,) for each in others[:texts]])
 
 
 def compared(folder: Path, asked: list[str]) -> dict[str, Any]:

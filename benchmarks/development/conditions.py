@@ -227,10 +227,10 @@ def tables(lines: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield "| wrong labels | runs | wrong | among the five surest doubts |"
     yield "|---|---:|---:|---:|"
     for condition in CONDITIONS:
-        own = [x for x in known if x["condition"] == condition.name and x["model"] == "final"]
-        if condition.flipped and own:
-            wrong, found = (sum(line[name] for line in own) for name in ("wrong", "found"))
-            yield f"| {condition.name} | {len(own)} | {wrong} | {found} ({found / wrong:.0%}) |"
+        runs = [x for x in known if x["condition"] == condition.name and x["model"] == "final"]
+        if condition.flipped and runs:
+            wrong, found = (sum(line[name] for line in runs) for name in ("wrong", "found"))
+            yield f"| {condition.name} | {len(runs)} | {wrong} | {found} ({found / wrong:.0%}) |"
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,8 +278,12 @@ def judge(line: dict[str, Any], constants: Constants) -> Judged:
     at_most = (hits[1] + 0.5) / (hits[1] + 1)
     estimate = min(at_most, (line["belief"] + line["mixture"]) / 2)
     half = max(FROZEN_MARGIN, half_width(*hits))
-    errors = (100 * (each - truth) for each in (hits[0], weighed, line["mixture"], estimate))
-    return Judged(line, *errors, abs(estimate - truth) <= half)
+
+    def off(expected: float) -> float:
+        return 100 * (expected - truth)
+
+    right = abs(estimate - truth) <= half
+    return Judged(line, off(hits[0]), off(weighed), off(line["mixture"]), off(estimate), right)
 
 
 def run_of(line: dict[str, Any]) -> Run:

@@ -78,7 +78,7 @@ def main() -> None:
     features.POOL, features.DESIGN = features.SMALL_POOL, features.SMALL_DESIGN
     options.folder.mkdir(parents=True, exist_ok=True)
     backbone = load("minilm")
-    lines = []
+    lines: list[dict[str, Any]] = []
     for variant in VARIANTS:
         for seed in options.seed:
             base = "cr" if variant == EQUAL else variants.base_of(variant)

@@ -161,15 +161,15 @@ def verdict(rungs: Sequence[Rung], chosen: str) -> Iterator[str]:
     if models:
         best = max(models, key=lambda rung: rung.accuracy or 0)
         yield (
-            f"{best.name} is as good within the interval: {share(best.accuracy)} after "
+            f"{best.name} is probably as good: {share(best.accuracy)} after "
             f"{seconds(best.seconds)} s, {chosen} {share(found[0].accuracy)} after "
             f"{seconds(found[0].seconds)} s"
         )
         yield f"to keep it: the same command with --keep {rung_named(best.name)}"
     elif simpler:
-        yield f"{simpler[-1].name} is as good within the interval: a simple model of yours may do"
+        yield f"{simpler[-1].name} is probably as good: a simple model of yours may do"
     else:
-        yield "no simpler model is as good"
+        yield "no simpler model is expected to be as good"
 
 
 def shown_rungs(rungs: Sequence[Rung], rounds: Sequence[Round], chosen: str) -> list[Rung]:

@@ -173,11 +173,21 @@ def seconds_of(models: Models, round_: Round) -> float:
     return sum(max(0.0, float(each)) for each in seconds if isinstance(each, int | float))
 
 
+AS_GOOD = 0.01
+"""How far below the chosen rung the accuracy of a simpler one may be, to be called as good.
+
+Not the whole interval: with few labels it is so wide that nearly every run would hear it, and the
+simpler model was 2.7 points worse (benchmarks/development/README.md, section 12).
+"""
+
+
 def as_good(rungs: Sequence[Rung], chosen: str) -> list[Rung]:
-    """The simpler rungs whose accuracy is not below the interval of the chosen one."""
-    (low,) = [rung.low for rung in rungs if rung.name == chosen]
+    """The simpler rungs whose accuracy is at most a point below that of the chosen one."""
+    (accuracy,) = [rung.accuracy for rung in rungs if rung.name == chosen]
     simpler = takewhile(lambda rung: rung.name in SIMPLE and rung.name != chosen, rungs)
-    return [rung for rung in simpler if low is not None and (rung.accuracy or 0.0) >= low]
+    if accuracy is None:
+        return []
+    return [rung for rung in simpler if (rung.accuracy or 0.0) >= accuracy - AS_GOOD]
 
 
 # ── measured accuracy ────────────────────────────────────────────────────────────────────────

@@ -103,3 +103,8 @@ def test_did_you_mean_ignores_case_and_is_silent_where_nothing_is_near() -> None
 def test_a_listing_is_short_whatever_the_names() -> None:
     assert listing(["a", "b"]) == "`a`, `b`"
     assert listing(["x" * 100] * 100) == ", ".join(["`" + "x" * 39 + "…`"] * 8) + " and 92 more"
+
+
+def test_a_message_is_one_line_whatever_a_file_or_a_library_brings() -> None:
+    error = DataError("rows.parquet cannot be read: invalid\nDeserializing failed.", "try again")
+    assert str(error) == "rows.parquet cannot be read: invalid Deserializing failed."

@@ -30,7 +30,8 @@ class SelftrainError(Exception):
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message, hint)  # both, so that pickling keeps the hint
-        self.message = message
+        # One line, also where a library or a name from a file brings several.
+        self.message = " ".join(message.splitlines())
         self.hint = hint
 
     def __str__(self) -> str:

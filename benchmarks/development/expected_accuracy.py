@@ -120,8 +120,8 @@ def print_tasks(runs: Sequence[Run], what: str) -> None:
 
 
 def runs_of(line: dict[str, Any]) -> list[Run]:
-    """The teacher and the final model of a run; none of a line without an estimate."""
-    if "expected" not in line or line["scored on"] != "test":
+    """The teacher and the final model of a run of the default; none without an estimate."""
+    if "expected" not in line or line["scored on"] != "test" or line["method"] != "supcon":
         return []
     numbers = {0: False, line["final"]: True}
     return [

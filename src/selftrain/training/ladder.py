@@ -177,7 +177,7 @@ AS_GOOD = 0.01
 """How far below the chosen rung the accuracy of a simpler one may be, to be called as good.
 
 Not the whole interval: with few labels it is so wide that nearly every run would hear it, and the
-simpler model was 2.7 points worse (benchmarks/development/README.md, section 12).
+simpler model was 3 points worse (benchmarks/development/README.md, section 12).
 """
 
 

@@ -16,11 +16,12 @@ from selftrain.data.rows import Labelled, Split
 from selftrain.errors import LockedError, RunError
 from selftrain.model.backbone import Backbone
 from selftrain.runs import estimates
-from selftrain.runs.estimates import ESTIMATE, estimated, read_estimate
+from selftrain.runs.estimates import ESTIMATE, estimated, opinions_of, read_estimate
+from selftrain.runs.opinions import OPINIONS, read_opinions
 from selftrain.runs.read import load
 from selftrain.runs.train import train
 from selftrain.runs.write import locked
-from selftrain.training.estimate import Estimate, estimate
+from selftrain.training.estimate import Estimate, Judged, Opinion, judge
 from selftrain.training.job import Job
 from selftrain.training.loop import Round, last_accepted
 
@@ -80,11 +81,11 @@ def test_an_estimate_of_the_same_models_is_read_and_of_others_made_again(
     first = estimate_of(run, job, rounds)
     asked = []
 
-    def watched(*given: object) -> Estimate | None:
+    def watched(*given: object) -> Judged | None:
         asked.append(given)
-        return estimate(*given)  # type: ignore[arg-type]
+        return judge(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(estimates, "estimate", watched)
+    monkeypatch.setattr(estimates, "judge", watched)
     assert estimate_of(run, job, rounds) == first
     assert not asked
     path = run / ESTIMATE
@@ -104,7 +105,7 @@ def test_an_estimate_that_does_not_hold_any_more_is_removed(
     rounds = trained(run, job)
     estimate_of(run, job, rounds)
     monkeypatch.setattr(estimates, "MARGIN", 0.5)
-    monkeypatch.setattr(estimates, "estimate", lambda *_: None)
+    monkeypatch.setattr(estimates, "judge", lambda *_: None)
     assert estimated(run, job, rounds, small_run.MACHINE) is None
     assert load(run, backbone=str(backbone.name)).temperature == 1
 
@@ -199,3 +200,41 @@ def test_an_estimate_behind_a_link_is_not_read(backbone: Backbone, tmp_path: Pat
     (run / ESTIMATE).symlink_to(tmp_path / "elsewhere.json")
     with pytest.raises(RunError, match=r"estimate\.json"):
         load(run, backbone=str(backbone.name))
+
+
+# ── opinions ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_opinions_of_labelled_and_pool_rows_are_on_disk_beside_the_estimate(
+    job: Job, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    rounds = trained(run, job)
+    estimate = estimate_of(run, job, rounds)
+    labelled, pool = opinions_of(run, job.task.labels)
+    assert [each.uid for each in labelled] == [row.example.uid for row in job.split.labelled]
+    doubted = [each.uid for each in labelled if answer(each, job) != each.label]
+    assert sorted(doubted) == sorted(each.uid for each in estimate.doubts)
+    assert {each.uid for each in pool} <= {each.uid for each in job.split.unlabelled}
+    assert all(len(each.model) == len(each.folds) == len(job.task.labels) for each in pool)
+    final = last_accepted(rounds)
+    confidence = sum(max(each.model) for each in pool) / len(pool)
+    assert confidence == pytest.approx(estimate.of(final.number).expected.accuracy, abs=0.02)
+
+
+def answer(opinion: Opinion, job: Job) -> str:
+    return job.task.labels[opinion.folds.index(max(opinion.folds))]
+
+
+def test_opinions_that_were_changed_are_refused(job: Job, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    estimate_of(run, job, trained(run, job))
+    path = run / OPINIONS
+    with pytest.raises(RunError, match="no run writes"):
+        read_opinions(path, ["another", "class"])
+    path.write_bytes(path.read_bytes() + b" ")
+    with pytest.raises(RunError, match="sha256"):
+        opinions_of(run, job.task.labels)
+    path.write_bytes(b"PAR1")
+    with pytest.raises(RunError, match="not Parquet"):
+        read_opinions(path, job.task.labels)

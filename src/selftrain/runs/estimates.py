@@ -13,12 +13,13 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from selftrain.disk import LARGEST_JSON, damaged, plain_file, refusals, remove, replacing
+from selftrain.disk import LARGEST_JSON, damaged, plain_file, refusals, remove, replacing, sha256
 from selftrain.errors import RunError, check_format, parsed
+from selftrain.runs.opinions import LARGEST_OPINIONS, OPINIONS, read_opinions, write_opinions
 from selftrain.runs.read import answering, records
 from selftrain.runs.record import MODEL, Record
 from selftrain.runs.write import locked
-from selftrain.training.estimate import Estimate, RoundEstimate, estimate
+from selftrain.training.estimate import Estimate, Opinion, RoundEstimate, judge
 from selftrain.training.expected import (
     AGREEMENT,
     BELIEF,
@@ -46,6 +47,8 @@ class Stored:
     constants: tuple[float, ...]
     """Those of the estimate: one by others is made again."""
     estimate: Estimate
+    opinions: str = ""
+    """The sha256 of ``opinions.parquet``, which was written with it; empty in older estimates."""
 
 
 def estimated(folder: Path, job: Job, rounds: Sequence[Round], machine: Machine) -> Estimate | None:
@@ -56,15 +59,18 @@ def estimated(folder: Path, job: Job, rounds: Sequence[Round], machine: Machine)
         found = stored.estimate
         if len(found.prior) == len(job.task.labels):  # an earlier version wrote none
             return found
-    computed = estimate(job, rounds, machine)
+    judged = judge(job, rounds, machine)
     with refusals(folder, "write"), locked(folder):
-        if computed is None:
+        if judged is None:
             remove(folder / ESTIMATE)
+            remove(folder / OPINIONS)
             return None
-        raw = TypeAdapter(Stored).dump_json(Stored(FORMAT, models, constants(), computed), indent=2)
+        write_opinions(folder / OPINIONS, judged)
+        opinions = sha256(folder / OPINIONS)
+        stored = Stored(FORMAT, models, constants(), judged.estimate, opinions)
         with replacing(folder / ESTIMATE, private=True) as path:
-            path.write_bytes(raw + b"\n")
-    return computed
+            path.write_bytes(TypeAdapter(Stored).dump_json(stored, indent=2) + b"\n")
+    return judged.estimate
 
 
 def constants() -> tuple[float, ...]:
@@ -105,6 +111,18 @@ def read_estimate(folder: Path) -> Stored | None:
     if {each.number for each in stored.estimate.rounds} != stored.models.keys():
         raise damaged(path, "names other rounds than it estimates")
     return stored
+
+
+def opinions_of(folder: Path, labels: Sequence[str]) -> tuple[list[Opinion], list[Opinion]]:
+    """What the folds say of the labelled rows of a run, and of rows of its pool; none if unknown."""
+    stored = read_estimate(folder)
+    if stored is None or not stored.opinions:
+        return [], []
+    path = folder / OPINIONS
+    with refusals(path, "read"):
+        if sha256(plain_file(path, LARGEST_OPINIONS)) != stored.opinions:
+            raise damaged(path, "is not what was written: its sha256 differs")
+    return read_opinions(path, labels)
 
 
 def models_of(found: Sequence[Record]) -> dict[int, str]:

@@ -8,6 +8,7 @@
         lesson.parquet       the teacher's answer on each pool row, and the role of the row
         round.json           numbers, verdict, and the sha256 of the other files
       estimate.json          what is expected of the models, and labels that look wrong
+      opinions.parquet       what models that did not see a row say of it, without its text
       ladder.json            simple models beside those of the run: accuracy and seconds
       rungs/frozen/          a run of its own: the same split and seed with the encoder as it is
       keep.json              which model answers, where it is not that of the last accepted round
@@ -29,7 +30,7 @@ from selftrain.data.rows import AuditLines
 from selftrain.disk import check_local, damaged, plain_file, plain_folder, refusals, sha256
 from selftrain.errors import RunError
 from selftrain.escape import brief
-from selftrain.runs.keep import FROZEN, OF_FROZEN, TEACHER, forget, frozen_folder, read_kept
+from selftrain.runs.keep import FROZEN, KEEP, OF_FROZEN, RUNGS, TEACHER, forget, frozen_folder, read_kept
 from selftrain.runs.lessons import read_lesson
 from selftrain.runs.manifest import MANIFEST, Manifest
 from selftrain.runs.record import LESSON, MODEL, RECORD, Record
@@ -39,6 +40,10 @@ if TYPE_CHECKING:
     from selftrain.model.classifier import Classifier
 
 LOCK, ROUNDS = ".lock", "rounds"
+RUN_FILES = frozenset(
+    (MANIFEST, ROUNDS, LOCK, KEEP, RUNGS, "estimate.json", "opinions.parquet", "ladder.json")
+)
+"""What a run folder holds at its top; nothing else may write there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +187,7 @@ def belongs_to(folder: Path, path: Path) -> bool:
     place, inside = (Path(os.path.realpath(each)) for each in (folder, path))
     if not inside.is_relative_to(place) or inside == place:
         return False
-    return inside.relative_to(place).parts[0] in (MANIFEST, ROUNDS, LOCK, "estimate.json")
+    return inside.relative_to(place).parts[0] in RUN_FILES
 
 
 def records(folder: Path) -> list[Record]:

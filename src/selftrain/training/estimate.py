@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from torch import Tensor
+
+from selftrain.data.rows import Example
 from selftrain.data.split import fewest_labels
 from selftrain.training.draw import slice_rows
 from selftrain.training.expected import (
@@ -22,7 +25,7 @@ from selftrain.training.expected import (
 )
 from selftrain.training.job import Job
 from selftrain.training.label_check import Doubt, doubts
-from selftrain.training.loop import Round
+from selftrain.training.loop import Round, last_accepted
 from selftrain.training.machine import Machine
 from selftrain.training.readings import Readings
 
@@ -65,8 +68,37 @@ class Estimate:
         return next(each for each in self.rounds if each.number == number)
 
 
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What the folds say of one row."""
+
+    uid: str
+    label: str
+    """Of a labelled row its label; of a pool row the answer of the last accepted model."""
+    folds: tuple[Share, ...]
+    """The probability of each class: of a labelled row by the fold that did not see it, of a pool
+    row the mean of the folds, by the pool's prior."""
+    model: tuple[Share, ...] = ()
+    """Of a pool row the calibrated probabilities of the last accepted model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The estimate of a run, and what it rests on: opinions of the labelled and of pool rows."""
+
+    estimate: Estimate
+    labelled: tuple[Opinion, ...]
+    pool: tuple[Opinion, ...]
+
+
 def estimate(job: Job, rounds: Sequence[Round], machine: Machine) -> Estimate | None:
-    """The estimate of a run; None where the folds know nothing: no pool, or labels that they miss.
+    """The estimate of a run; None where the folds know nothing."""
+    judged = judge(job, rounds, machine)
+    return None if judged is None else judged.estimate
+
+
+def judge(job: Job, rounds: Sequence[Round], machine: Machine) -> Judged | None:
+    """What the folds say of a run; None where they know nothing: no pool, or labels that they miss.
 
     They must answer the labels they did not see better than by chance, by one standard error, and
     each class must have four labels.
@@ -92,4 +124,21 @@ def estimate(job: Job, rounds: Sequence[Round], machine: Machine) -> Estimate | 
             found.append(RoundEstimate(round_.number, expected, temperature, believed, answered))
     wrong = doubts(job.split.labelled, job.task.labels, folds)
     prior = tuple(folds.prior.tolist())
-    return Estimate(tuple(found), *folds.hits(), tuple(wrong), prior, job.method.is_frozen)
+    run = Estimate(tuple(found), *folds.hits(), tuple(wrong), prior, job.method.is_frozen)
+    final = last_accepted(rounds)
+    logits = readings.logits(final) / run.of(final.number).temperature
+    gold = [row.label for row in job.split.labelled]
+    return Judged(
+        run,
+        _opinions([row.example for row in job.split.labelled], gold, folds.gold),
+        _opinions(readings.rows, readings.answers(final), folds.pool_belief, logits.softmax(1)),
+    )
+
+
+def _opinions(
+    rows: Sequence[Example], labels: Sequence[str], folds: Tensor, model: Tensor | None = None
+) -> tuple[Opinion, ...]:
+    """One for each row, from the probabilities of the folds and of a model, [N, C]."""
+    of_model = [()] * len(rows) if model is None else map(tuple, model.tolist())
+    parts = zip(rows, labels, map(tuple, folds.tolist()), of_model, strict=True)
+    return tuple(Opinion(row.uid, *others) for row, *others in parts)

@@ -117,6 +117,7 @@ def read_files(
     names, how, notes = columns.columns(), reading.reading(), Notes()
     pool = read_pool(unlabelled, names, how, notes=notes) if unlabelled else None
     gold = read_labelled(labelled, names, how, notes=notes) if labelled else []
-    inputs.check_fits(run, [*islice(pool or (), 1), *(row.example for row in gold)])
+    inputs.check_fits(run, list(islice(pool or (), 1)))
+    inputs.check_fits(run, [row.example for row in gold])
     inputs.tell(notes)
     return Given(pool, ", ".join(map(str, unlabelled)), gold)

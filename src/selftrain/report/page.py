@@ -19,6 +19,7 @@ from markupsafe import Markup
 
 from selftrain.data.rows import Labelled, Notes
 from selftrain.disk import check_target, replacing
+from selftrain.html import shortened
 from selftrain.report import advice
 from selftrain.report.facts import Facts, facts_of
 from selftrain.report.points import Given, Points, data_of, points_of
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from selftrain.training.machine import Machine
 
 ASSETS = Path(__file__).parent / "assets"
+LONGEST_SENTENCE = 1_000
+"""Characters of a sentence or a name on the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +207,17 @@ def _template() -> Template:
     from jinja2 import Environment, StrictUndefined
 
     place = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_plain,
     )
     return place.from_string(_asset("report.html.j2"))
+
+
+def _plain(value: object) -> object:
+    """What the template prints: a plain text is made visible and cut, and escaped after this."""
+    if isinstance(value, Markup) or not isinstance(value, str):
+        return value
+    return shortened(value, LONGEST_SENTENCE)

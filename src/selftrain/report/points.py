@@ -77,6 +77,16 @@ class Points:
     """Rows whose text the file does not have; empty where all were found."""
 
     @property
+    def labelled_rows(self) -> int:
+        """How many of them a person labelled."""
+        return sum(point.role == "gold" for point in self.points)
+
+    @property
+    def shown_rows(self) -> int:
+        """How many of them are rows of the pool."""
+        return len(self.points) - self.labelled_rows
+
+    @property
     def has_map(self) -> bool:
         """Whether the rows have a place on a map."""
         return any(point.place is not None for point in self.points)

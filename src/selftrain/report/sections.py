@@ -89,12 +89,13 @@ def ladder(facts: Facts, *, small: bool = False) -> Markup:
     rows = []
     for rung in rungs:
         chosen = rung.name == facts.model.name
-        name = Markup('<b class="chosen">{} ★</b>').format(rung.name) if chosen else rung.name
+        shown = html.shortened(rung.name, html.LONGEST_LABEL)
+        name = Markup('<b class="chosen">{}\u00a0★</b>').format(shown) if chosen else shown
         drawn = html.interval(rung.accuracy, rung.low, rung.high, chosen=chosen)
         if small:
             rows.append([name, drawn, percent(rung.accuracy)])
             continue
-        between = "–" if rung.low is None else f"{share(rung.low)} to {share(rung.high)}"
+        between = "–" if rung.low is None else f"{share(rung.low)}\u00a0to\u00a0{share(rung.high)}"
         cells = [name, drawn, share(rung.accuracy), between, rung.how, seconds(rung.seconds)]
         rows.append([*cells, share(rung.measured)] if measured else cells)
     if small:

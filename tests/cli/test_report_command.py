@@ -59,7 +59,7 @@ def test_a_fit_in_time_and_a_kept_rung_have_a_page(folder: Path, bert: Path) -> 
     said = selftrain(FIT.format(bert=bert) + " --minutes 5 --keep teacher")
     assert said.code == 0, said.err
     facts = json.loads((folder / "run" / "report.json").read_text())
-    assert (facts["model"]["name"], facts["model"]["kept"]) == ("teacher", "teacher")
+    assert (facts["model"]["name"], facts["model"]["rung"]) == ("teacher", "teacher")
 
 
 def test_a_page_that_cannot_be_drawn_never_fails_a_fit(

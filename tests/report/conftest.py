@@ -42,7 +42,7 @@ def pool() -> list[Example]:
 
 @pytest.fixture
 def run_of(backbone: Backbone, tmp_path: Path) -> Callable[..., tuple[Path, Split]]:
-    """A finished run of one round with these names of classes: ``run_of(["a", "b"], pair=True)``."""
+    """A finished run with these names of classes: ``run_of(["a", "b"], pair=True)``."""
 
     def make(names: Sequence[str], *, pair: bool = False) -> tuple[Path, Split]:
         task, split = renamed(names, pair=pair)

@@ -69,7 +69,7 @@ def test_a_run_whose_every_round_was_refused_is_its_teacher(run: Path) -> None:
 def test_the_model_that_a_person_keeps_is_the_one_of_the_page(run: Path) -> None:
     keep(run, "frozen-self-trained")
     page = report(run)
-    assert page.numbers["model"]["kept"] == "frozen-self-trained"
+    assert page.numbers["model"]["rung"] == "frozen-self-trained"
     assert "frozen self-trained" in page.html
     assert "as you chose" in page.html
     assert page.numbers["verdict"] == ()

@@ -47,7 +47,7 @@ def _weak(facts: Facts) -> Iterator[str]:
             f"class ({least:.2f})."
         )
     measured = facts.run.method == DEFAULT and facts.run.backbone in MEASURED_WITH
-    frozen = facts.run.method == "frozen" or facts.model.kept in ("frozen", "frozen-self-trained")
+    frozen = facts.run.method == "frozen" or facts.model.rung in ("frozen", "frozen-self-trained")
     if not measured and not frozen:
         yield (
             "How often the interval is right was measured with the default method and encoder; "
@@ -118,7 +118,7 @@ def _steps(facts: Facts, *, texts: bool) -> Iterator[Step]:
         yield Step("Finish the run: give the `selftrain fit` that started it again.")
     simpler = as_good(facts.ladder, facts.model.name) if _has_rung(facts) else []
     models = [rung for rung in simpler if rung.name not in YARDSTICKS]
-    if models and facts.model.kept is None:
+    if models and facts.model.rung is None:
         best = max(models, key=lambda rung: rung.accuracy or 0)
         yield Step(
             f"A simpler model, {best.name}, is probably as good. To let it answer:",

@@ -54,7 +54,7 @@ class ModelFacts:
 
     name: str
     number: int
-    kept: str | None
+    rung: str | None
     """The rung that a person chose; None where the last accepted round answers."""
     accepted: bool
 

@@ -32,8 +32,8 @@
 
   const describe = (parent, row) => {
     parent.replaceChildren();
-    const said = add(parent, "b");
-    add(said, "bdi", labels[row[LABEL]]);
+    const title = add(parent, "b");
+    add(title, "bdi", labels[row[LABEL]]);
     add(parent, "span", `, ${row[P].toFixed(2)}, ${words[roles[row[ROLE]]]}` + (row[ROUND] === null ? "" : ` in round ${row[ROUND]}`));
     if (row[TEXT] !== null) {
       add(parent, "br");

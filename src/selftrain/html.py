@@ -116,12 +116,14 @@ def _fits(cell: object) -> bool:
 
 
 def percent(share: float | None) -> str:
-    """A share in percent, or a dash.
+    """A share in percent, with a decimal where it is small, or a dash.
 
-    >>> percent(0.785), percent(None)
-    ('78 %', '–')
+    >>> percent(0.785), percent(0.002), percent(0), percent(None)
+    ('78 %', '0.2 %', '0 %', '–')
     """
-    return NOTHING if share is None else f"{100 * share:.0f} %"
+    if share is None:
+        return NOTHING
+    return f"{100 * share:.1f} %" if 0 < share < 0.01 else f"{100 * share:.0f} %"
 
 
 # ── small drawings ───────────────────────────────────────────────────────────────────────────

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from selftrain.errors import in_percent, listing
+from selftrain.errors import MOST_SHARES, in_percent, listing
 from selftrain.method.recipes import DEFAULT
 from selftrain.report.facts import Facts
 from selftrain.runs.keep import YARDSTICKS, rung_named
@@ -79,13 +79,17 @@ def _shares(facts: Facts) -> Iterator[str]:
     known = [(a, b) for a, b in shares if a is not None and b is not None]
     if len(known) < len(shares):
         return
-    of_labels, of_pool = zip(*known, strict=True)
-    if sum(abs(a - b) for a, b in known) / 2 > SKEW:
-        yield (
-            f"Your labels have the class shares {in_percent(of_labels)}, the pool probably "
-            f"{in_percent(of_pool)}. The model learns the shares of the pool: if new texts have "
-            "others, give them with --prior."
-        )
+    if sum(abs(a - b) for a, b in known) / 2 <= SKEW:
+        return
+    if len(known) <= MOST_SHARES:
+        of_labels, of_pool = (in_percent(each) for each in zip(*known, strict=True))
+        differ = f"Your labels have the class shares {of_labels}, the pool probably {of_pool}"
+    else:
+        differ = "The classes have other shares in the pool than among your labels"
+    yield (
+        f"{differ}. The model learns the shares of the pool: if new texts have others, give them "
+        "with --prior."
+    )
 
 
 def _rounds(facts: Facts) -> Iterator[str]:

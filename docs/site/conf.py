@@ -8,7 +8,7 @@ The source is the whole repository, so that links between its documents work in 
 from importlib.metadata import version as version_of
 
 project = "selftrain"
-copyright = "The selftrain authors, Apache-2.0"  # noqa: A001
+copyright = "The selftrain authors, Apache-2.0"
 version = release = version_of("selftrain")
 
 extensions = ["myst_parser", "sphinx_copybutton"]

@@ -320,10 +320,10 @@ def python() -> Iterator[str]:
         yield f"## {name}"
         yield from description(name, named[name])
     room = importlib.import_module("selftrain.report")
-    yield "# Python: the report"
-    yield "`from selftrain.report import …` gives these names."
+    yield "## selftrain.report"
+    yield "`from selftrain.report import …` gives these two."
     for name in sorted(room.__all__, key=str.lower):
-        yield f"## {name}"
+        yield f"### {name}"
         yield from description(name, getattr(room, name))
 
 

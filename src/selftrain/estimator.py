@@ -28,7 +28,7 @@ from selftrain.data.columns import name_of
 from selftrain.data.python_labels import classes_of, from_plain, to_plain
 from selftrain.data.rows import Example, Labelled, Notes, Split, example_of, is_empty, missing
 from selftrain.data.split import make_split
-from selftrain.disk import plain_file, refusals, replacing
+from selftrain.disk import check_new_folder, plain_file, refusals, replacing
 from selftrain.errors import DataError, ModelError, RunError
 from selftrain.runs.manifest import MANIFEST
 
@@ -188,12 +188,9 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def save(self, folder: str | Path) -> None:
         """Write the model to a new folder: labels, trained tensors, which backbone it needs."""
         check_is_fitted(self, "model_")
+        check_new_folder(Path(folder), "a saved model")
         place = Path(folder).resolve()
         with refusals(place, "write"):
-            if place.exists() and any(place.iterdir()):
-                raise RunError(f"{place} is not empty", "choose a new folder")
-            if place == Path.cwd():  # replacing it would leave the process in a removed folder
-                raise RunError(f"{place} is the working folder", "choose a new folder in it")
             place.parent.mkdir(parents=True, exist_ok=True)
         facts = {
             "params": plain_params(self.get_params()),

@@ -125,9 +125,11 @@ CASES = {
         "export-labels done --labelled labelled.csv --to csv -o x.csv --role easy", "no pool"
     ),
     "a wrong ending": Case(f"{DONE} --to hf -o x.csv", "ends in .parquet", hint="-o x.parquet"),
-    "a folder that is full": Case(f"{DONE} --to argilla -o done", "is not empty", hint="-o NEW"),
-    "a file for a folder": Case(f"{DONE} --to argilla -o dev.csv", "is a file", hint="-o NEW"),
-    "the working folder": Case(f"{DONE} --to argilla -o .", "is not empty", hint="-o NEW"),
+    "a folder that is full": Case(
+        f"{DONE} --to argilla -o done", "is not empty", hint="new folder"
+    ),
+    "a file for a folder": Case(f"{DONE} --to argilla -o dev.csv", "is a file", hint="new folder"),
+    "the working folder": Case(f"{DONE} --to argilla -o .", "is not empty", hint="new folder"),
     "no such folder": Case(f"{DONE} --to argilla -o a/b", "there is no folder"),
     "an address": Case(f"{DONE} --to argilla -o s3://bucket/x", "is an address"),
     "over the pool": Case(f"{DONE} --to csv -o pool.csv", "is read by this command", hint="-o NEW"),

@@ -5,13 +5,14 @@ A run folder holds no texts: the files are given again, and joined by uid.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from selftrain.data.rows import AuditLine, Example, Notes
-from selftrain.disk import check_local, check_target, refusals
+from selftrain.disk import check_new_folder, check_target
 from selftrain.errors import DataError, RunError
 from selftrain.interop.tool import Outgoing, Suggestion, Tool
 from selftrain.runs.read import labels_of, lessons
@@ -148,16 +149,10 @@ def check_place(path: Path, tool: Tool) -> None:
             )
         check_target(path)
         return
-    check_local(path, "a folder to write")
-    with refusals(path, "write"):
-        if path.is_dir() and any(path.iterdir()):
-            raise RunError(f"{path} is not empty", "choose a new folder: -o NEW")
-        if path.exists() and not path.is_dir():
-            raise RunError(
-                f"{path} is a file; {tool.title} takes a folder", "choose a new folder: -o NEW"
-            )
-        if path.resolve() == Path.cwd():
-            raise RunError(f"{path} is the working folder", "choose a new folder in it: -o NEW")
-        if not path.resolve().parent.is_dir():
-            parent = path.resolve().parent
-            raise RunError(f"cannot write {path}: there is no folder {parent}", "make it first")
+    check_new_folder(path, f"what {tool.title} takes")
+    parent = path.resolve().parent
+    if not parent.is_dir():
+        raise RunError(
+            f"cannot write {path}: there is no folder {parent}",
+            f"make it first: mkdir -p {shlex.quote(str(parent))}",
+        )

@@ -91,3 +91,22 @@ def test_long_steps_end_a_calibration_after_the_second():
     assert not Watched([0.0, 50.0], [1, 1]).long_enough
     assert Watched([0.0, 50.0, 100.0], [1, 1, 1]).long_enough
     assert not Watched([0.0, 0.1, 0.2], [1, 1, 1]).long_enough
+
+
+@pytest.mark.parametrize(("seconds", "read"), [(0.001, 64), (2.0, 8)])
+def test_on_a_busy_machine_a_few_texts_are_read_and_no_more(
+    tiny_backbone, monkeypatch, seconds, read
+):
+    job = small_run.job(tiny_backbone("bert"))
+    model = new_model(job, job.method.teacher, seed=0)
+    texts = [Example(str(place), "it rains") for place in range(64)]
+    asked = []
+
+    def timed(_model, examples):
+        asked.append(len(examples))
+        return seconds * len(examples)
+
+    monkeypatch.setattr(calibration, "seconds_reading", timed)
+    tokens = calibration.lengths_of(model, texts[:1])[0]
+    assert calibration.seconds_a_read_token(model, texts) == pytest.approx(seconds / tokens)
+    assert asked[-1] == read

@@ -30,9 +30,12 @@ from selftrain.training.steps import Table, steps_of
 
 READ_TOKENS = 4096
 """Of the texts that are read: eight batches on a CPU."""
+FEW = 8
+"""Texts that are read first: where they take long, no more are."""
 STEPS = 3  # of a tuning on texts of a kind; the first warms up and does not count
 MOST_SECONDS = 3.0
-"""After this no further step of a tuning starts; two always run."""
+"""After this no further step of a tuning starts, but two always run; texts that would take longer
+to read are not read."""
 LESSON_ROWS = 256  # of the pool
 NAMED_ROWS = 256
 """Among more labelled rows those made of class names hardly count, and asking for them is slow."""
@@ -79,9 +82,8 @@ def calibrate(job: Job, machine: Machine, test: Sequence[Labelled] = ()) -> Spee
     }
     lengths = {name: lengths_of(model, list(each)) for name, each in texts.items()}
     sample = sampled(pool or [row.example for row in lesson.gold], model)
-    seconds = seconds_reading(model, sample) / sum(lengths_of(model, sample))
     return Speed(
-        reading=seconds,
+        reading=seconds_a_read_token(model, sample),
         training={
             (tune.tuning, kind): seconds_a_trained_token(job, tune, lessons[kind], machine)
             for kind, tune in stepped(method)
@@ -138,9 +140,21 @@ def sampled(examples: Sequence[Example], model: Classifier) -> list[Example]:
     return [examples[place] for place in order[step // 2 :: step]]
 
 
+def seconds_a_read_token(model: Classifier, examples: Sequence[Example]) -> float:
+    """Seconds for a token that is read.
+
+    On a slow or busy machine a part of the examples, of every length too, is enough.
+    """
+    few = examples[:: len(examples) // FEW + 1]
+    model.read(few)  # warms up
+    seconds = seconds_reading(model, few)
+    if seconds * len(examples) / len(few) > MOST_SECONDS:
+        return seconds / sum(lengths_of(model, few))
+    return seconds_reading(model, examples) / sum(lengths_of(model, examples))
+
+
 def seconds_reading(model: Classifier, examples: Sequence[Example]) -> float:
-    """How long the model takes to read these, after a first batch that warms up."""
-    model.read(examples[:8])
+    """How long the model takes to read these."""
     started = time.perf_counter()
     model.read(examples)
     return time.perf_counter() - started

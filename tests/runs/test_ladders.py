@@ -57,7 +57,8 @@ def test_a_ladder_is_stored_beside_the_estimate_and_read_again(
     first = ladder_of(run, job)
     assert stat.S_IMODE((run / LADDER).stat().st_mode) == 0o600
     assert {path.name for path in run.iterdir()} == {
-        *(".lock", "manifest.json", "rounds", "estimate.json", "ladder.json", "rungs")
+        *(".lock", "manifest.json", "rounds", "rungs"),
+        *("estimate.json", "opinions.parquet", "ladder.json"),
     }
     before = snapshot(run)
     monkeypatch.setattr(ladders, "climb", no_training)

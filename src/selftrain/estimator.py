@@ -20,10 +20,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from markupsafe import Markup
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import estimator_html_repr
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from selftrain import html
 from selftrain.data.columns import clean_label
 from selftrain.data.python_labels import (
     changed_by_cleaning,
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from selftrain.method.spec import Method
     from selftrain.model.classifier import Classifier
     from selftrain.runs.watch import Watch
+    from selftrain.training.estimate import Estimate
     from selftrain.training.loop import Round
 
 Texts = Iterable[str] | Iterable[tuple[str, str]]
@@ -239,11 +243,50 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             model.temperature = temperature
         return self
 
+    def _html_repr(self) -> str:
+        """What a notebook shows: of a fitted classifier its rounds, else scikit-learn's diagram."""
+        if not hasattr(self, "rounds_"):
+            return str(estimator_html_repr(self))
+        accuracies = [expected_of(self.estimate_, round_) for round_ in self.rounds_]
+        return rounds_html(repr(self), self.rounds_, accuracies)
+
+    def _repr_html_(self) -> str:
+        return self._html_repr()
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._html_repr()}
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.one_d_array = tags.input_tags.string = True
         tags.input_tags.two_d_array = False
         return tags
+
+
+# ── in a notebook ────────────────────────────────────────────────────────────────────────────
+
+
+def expected_of(estimate: Estimate | None, round_: Round) -> float | None:
+    """The expected accuracy of the model of a round; None where nothing is expected."""
+    if estimate is None or round_.failed:
+        return None
+    return estimate.of(round_.number).expected.accuracy
+
+
+def rounds_html(title: str, rounds: Sequence[Round], accuracies: Sequence[float | None]) -> str:
+    """A small table of rounds, with a line through what is expected of them."""
+    rows = [
+        [
+            f"round {round_.number}" if round_.number else "teacher",
+            round_.numbers.get("picked", html.NOTHING),
+            html.NOTHING if accuracy is None else f"{accuracy:.2f}",
+            "yes" if round_.accepted else "no",
+        ]
+        for round_, accuracy in zip(rounds, accuracies, strict=True)
+    ]
+    table = html.table(["round", "picked", "expected accuracy", "accepted"], rows)
+    line = html.sparkline(accuracies, "expected accuracy by round")
+    return str(Markup("<p><b>{}</b></p>{}{}").format(html.shortened(title), line, table))
 
 
 # ── texts and labels as people have them ─────────────────────────────────────────────────────

@@ -20,7 +20,19 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from selftrain.cli import answer, audit, bench, demo, figures, fit, interop, look, sweep, tables
+from selftrain.cli import (
+    answer,
+    audit,
+    bench,
+    demo,
+    figures,
+    fit,
+    interop,
+    look,
+    report,
+    sweep,
+    tables,
+)
 from selftrain.cli.bundles import Once
 from selftrain.cli.talk import LogLines, say
 from selftrain.errors import SelftrainError, out_of_memory
@@ -36,6 +48,7 @@ for command in (
     fit.fit,
     answer.predict,
     answer.evaluate,
+    report.report,
     audit.audit,
     interop.export_labels,
     bench.bench,

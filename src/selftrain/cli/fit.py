@@ -180,6 +180,7 @@ def learn(
     if stopped:
         result["stopped"] = stopped
     result |= conclude(out, chosen, models, rungs, job)
+    result |= write_page(out, job)
     if test:
         result["test"] = evaluation(answering_model(out, chosen, models, job), test, machine)
         expected = round_estimate(out)
@@ -214,6 +215,18 @@ def conclude(
     if models.estimate is not None:
         result["estimate"] = asdict(models.estimate)
     return {**result, "ladder": [asdict(each) for each in rungs]}
+
+
+def write_page(out: Path, job: Job) -> dict[str, Any]:
+    """Write the report of a run into its folder, and say where; without one say why."""
+    from selftrain.report.write import write_report
+
+    page, problem = write_report(out, job.split.labelled)
+    if page is None:
+        warn([problem])
+        return {}
+    say(f"report: {page}; with texts and a map: selftrain report {out} -u POOL")
+    return {"report": str(page)}
 
 
 def say_each(lines: Iterable[str]) -> None:

@@ -11,6 +11,7 @@
       opinions.parquet       what models that did not see a row say of it, without its text
       ladder.json            simple models beside those of the run: accuracy and seconds
       rungs/frozen/          a run of its own: the same split and seed with the encoder as it is
+      report.html            the page of the run, without texts, and report.json: its numbers
       keep.json              which model answers, where it is not that of the last accepted round
 
 A folder may come from anyone. Reading one follows no link, opens only files with these names, and
@@ -49,8 +50,12 @@ if TYPE_CHECKING:
     from selftrain.model.classifier import Classifier
 
 LOCK, ROUNDS = ".lock", "rounds"
+PAGES = ("report.html", "report.json")
 RUN_FILES = frozenset(
-    (MANIFEST, ROUNDS, LOCK, KEEP, RUNGS, "estimate.json", "opinions.parquet", "ladder.json")
+    (
+        *(MANIFEST, ROUNDS, LOCK, KEEP, RUNGS),
+        *("estimate.json", "opinions.parquet", "ladder.json", *PAGES),
+    )
 )
 """What a run folder holds at its top; nothing else may write there."""
 

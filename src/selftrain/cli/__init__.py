@@ -20,7 +20,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from selftrain.cli import answer, audit, bench, demo, figures, fit, look, sweep, tables
+from selftrain.cli import answer, audit, bench, demo, figures, fit, look, review, sweep, tables
 from selftrain.cli.bundles import Once
 from selftrain.cli.talk import LogLines, say
 from selftrain.errors import SelftrainError, out_of_memory
@@ -37,6 +37,7 @@ for command in (
     answer.predict,
     answer.evaluate,
     audit.audit,
+    review.review,
     bench.bench,
     tables.table,
     sweep.sweep,

@@ -30,7 +30,16 @@ from selftrain.data.rows import AuditLines
 from selftrain.disk import check_local, damaged, plain_file, plain_folder, refusals, sha256
 from selftrain.errors import RunError
 from selftrain.escape import brief
-from selftrain.runs.keep import FROZEN, KEEP, OF_FROZEN, RUNGS, TEACHER, forget, frozen_folder, read_kept
+from selftrain.runs.keep import (
+    FROZEN,
+    KEEP,
+    OF_FROZEN,
+    RUNGS,
+    TEACHER,
+    forget,
+    frozen_folder,
+    read_kept,
+)
 from selftrain.runs.lessons import read_lesson
 from selftrain.runs.manifest import MANIFEST, Manifest
 from selftrain.runs.record import LESSON, MODEL, RECORD, Record

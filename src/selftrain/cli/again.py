@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ import typer
 
 from selftrain.cli import options
 from selftrain.cli.config import Config
-from selftrain.cli.inputs import is_same
+from selftrain.cli.inputs import backbone_of, is_same
 from selftrain.cli.talk import say, warn
 from selftrain.errors import ConfigError, RunError, parsed
 
@@ -127,11 +128,21 @@ class Earlier:
         task = parsed(Task, self.manifest.task, f"{self.run}: task", RunError, "copy it again")
         return task if set(task.labels) == set(labels) else None
 
-    def check_backbone(self, backbone: Backbone) -> None:
-        """Warn where the backbone is not that of the run."""
+    def backbone(self, settings: Config, method: Method) -> Backbone:
+        """The backbone asked for; a warning where it is not that of the run."""
+        from selftrain.model.embedded import EMBEDDED
+
+        name = self.manifest.backbone.name
+        if settings.backbone is None and name not in EMBEDDED:
+            raise ConfigError(
+                f"{self.run} was trained on `{name}`, which is not embedded; a name in a run "
+                "folder is not followed automatically",
+                f"give it yourself: --backbone {shlex.quote(name)}",
+            )
+        backbone = backbone_of(settings, method)
         if backbone.sha256 != self.manifest.backbone.sha256:
-            name = self.manifest.backbone.name
             warn([f"{self.run} was trained on `{name}`; the backbone `{backbone.name}` is another"])
+        return backbone
 
     def compare(self, later: Path) -> dict[str, Any]:
         """Say what changed since the run, and give it as plain data."""

@@ -135,9 +135,8 @@ def prepare(
             start = earlier.task(row.label for row in split.labelled)
         warn(prompt_unused(settings.task, method))
         task = inputs.task_of(settings.task, split, start)
-        job = Job(task, split, method, inputs.backbone_of(settings, method), settings.seed)
-        if earlier is not None:
-            earlier.check_backbone(job.backbone)
+        find_backbone = inputs.backbone_of if earlier is None else earlier.backbone
+        job = Job(task, split, method, find_backbone(settings, method), settings.seed)
         warn(preflight(job))
     return job, test, machine
 

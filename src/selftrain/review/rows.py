@@ -90,18 +90,15 @@ def why(row: Row) -> str:
     sizes = f"confidence {row.line.confidence:.2f}, certainty {row.line.certainty:.2f}"
     if row.line.role == "easy":
         return (
-            f"Round {row.round} trusted this label and learnt from it: its score was among the "
-            f"highest of that round ({sizes})."
+            f"Round {row.round} trusted this label and learnt from it. The more confident and "
+            f"certain the teacher, the sooner a row is picked; here: {sizes}."
         )
     if row.line.role == "hard":
         return (
-            f"Round {row.round} found this label doubtful ({sizes}) and used the text only "
-            "as a contrast to the labels it trusted."
+            f"Round {row.round} did not trust this label: the text was only a contrast to rows "
+            f"that it trusted ({sizes})."
         )
-    return (
-        f"Round {row.round} did not learn from this label: other rows had a higher score "
-        f"({sizes})."
-    )
+    return f"Round {row.round} did not use this text: other rows were picked ({sizes})."
 
 
 def belief(row: Row, labels: Sequence[str]) -> float | None:

@@ -58,7 +58,7 @@ def learnt_against(row: Row, labels: Sequence[str]) -> bool:
     """Whether a round learnt from a label that the folds vote against."""
     if row.opinion is None or row.line.role != "easy":
         return False
-    return labels[int(np.argmax(row.opinion.folds))] != row.label
+    return max(row.opinion.folds) > row.opinion.folds[labels.index(row.label)]
 
 
 def spread(places: Sequence[int], rows: Sequence[Row], doubts: Array, count: int) -> list[int]:

@@ -477,10 +477,13 @@ let typing = 0;
 
 function filter() {
   clearTimeout(typing);
-  const before = JSON.stringify(view);
-  for (const name of Object.keys(view)) view[name] = $(name).value;
-  if (JSON.stringify(view) === before && view.state === "all" && view.label === "") return;
-  queue(async () => { list.scrollTop = 0; await relist(); });
+  queue(async () => {
+    const before = JSON.stringify(view);
+    for (const name of Object.keys(view)) view[name] = $(name).value;
+    if (JSON.stringify(view) === before) return;
+    list.scrollTop = 0;
+    await relist();
+  });
 }
 
 $("filters").addEventListener("submit", (event) => event.preventDefault());

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from browsing import Open, Watched
 
+ELSEWHERE = re.compile(r"^(?!http://(127\.0\.0\.1|localhost):|file:|data:|blob:|about:)")
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
@@ -49,18 +51,15 @@ def open_page(chromium: Any) -> Iterator[Open]:
         contexts.append(context)
         watched = Watched(context.new_page())
 
-        def route(route: Any) -> None:
-            if route.request.url.startswith(("http://127.0.0.1:", "http://localhost:", "file://")):
-                route.continue_()
-            else:
-                watched.outside.append(route.request.url)
-                route.abort()
+        def refuse(route: Any) -> None:
+            watched.outside.append(route.request.url)
+            route.abort()
 
         def console(message: Any) -> None:
             if message.type in ("error", "warning"):
                 watched.errors.append(message.text)
 
-        context.route("**/*", route)
+        context.route(ELSEWHERE, refuse)
         watched.page.on("console", console)
         watched.page.on("pageerror", lambda error: watched.errors.append(str(error)))
         watched.page.on("dialog", lambda dialog: watched.errors.append(f"dialog {dialog.message}"))

@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -216,25 +215,28 @@ def test_a_server_that_is_gone_is_said_and_nothing_is_shown_as_saved(
 
 # ── a long pool ──
 
+PRESS_END = """(wanted) => new Promise((resolve) => {
+    const started = performance.now();
+    document.dispatchEvent(new KeyboardEvent("keydown", {key: "End", bubbles: true}));
+    const look = () => document.querySelector(wanted)
+        ? resolve(performance.now() - started) : requestAnimationFrame(look);
+    look();
+})"""
+
 
 def test_a_hundred_thousand_rows_scroll_without_waiting(open_page: Open, tmp_path: Path) -> None:
     texts = [f"text {n} of a long pool, with a few more words in it" for n in range(100_000)]
     with served(rows_of(texts, folds=FOLDS), tmp_path / "long.jsonl") as review:
-        open_page(review.keys.url)  # the browser is awake
-        started = time.monotonic()
-        watched = open_page(review.keys.url)
-        watched.page.locator(".row .chip").first.wait_for()
-        paint = time.monotonic() - started
-        position(watched.page, 1)
-        started = time.monotonic()
-        watched.page.keyboard.press("End")
-        watched.page.locator("#row-99999 .chip").wait_for()
-        end = time.monotonic() - started
+        page = opened(open_page, review).page
+        page.reload()  # the second time the browser is awake
+        position(page, 1)
+        paint = page.evaluate("performance.getEntriesByName('first rows')[0].startTime") / 1000
+        end = page.evaluate(PRESS_END, "#row-99999 .chip") / 1000
+        position(page, 100_000)
         print(f"first paint {paint:.2f} s, End key {end:.2f} s")
         assert paint < 3, "0.5 s on a machine that does nothing else"
         assert end < 1, "0.1 s there"
-        assert watched.page.locator(".row").count() < 60, "rows are used again"
-        watched.check()
+        assert page.locator(".row").count() < 60, "rows are used again"
 
 
 # ── a kill ──
@@ -273,7 +275,8 @@ def test_a_kill_in_the_middle_of_saving_loses_no_verdict_that_was_shown(
         page.keyboard.press("n")
         for _ in range(30):
             page.keyboard.press("a")
-        page.locator("#checked").get_by_text(f"{again + 6 + turn} of 400 checked").wait_for()
+        some = "|".join(map(str, range(again + 6 + turn, again + 31)))
+        page.locator("#checked").get_by_text(re.compile(f"^({some}) of 400")).wait_for()
         server.send_signal(signal.SIGKILL)
         server.wait()
         page.locator("#problem").or_(page.locator("#list")).first.wait_for()

@@ -78,6 +78,8 @@ class Session:
             "doubt": lambda: sorted(range(len(self.rows)), key=self._sureness),
             "sure": lambda: sorted(range(len(self.rows)), key=lambda i: -self._sureness(i)),
         }
+        if view == View(view.order):
+            return list(orders[view.order]())
         wanted = view.text.casefold()
         label = None if view.label is None else self.labels[view.label]
         return [

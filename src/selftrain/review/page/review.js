@@ -165,6 +165,7 @@ async function fetchPage(page, fresh = false) {
       asked.delete(oldest);
     }
     render();
+    if (!page && mine === 1) performance.mark("first rows");
   } catch (error) {
     asked.delete(page);
     trouble(error);

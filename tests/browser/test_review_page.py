@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -255,31 +255,19 @@ def test_a_kill_in_the_middle_of_saving_loses_no_verdict_that_was_shown(
     open_page: Open, tmp_path: Path
 ) -> None:
     file = tmp_path / "corrections.jsonl"
-    support = Path(__file__).parents[1] / "support"
-    paths = os.pathsep.join([str(support), *filter(None, [os.environ.get("PYTHONPATH")])])
     shown = 0
     for turn in range(3):
-        server = subprocess.Popen(
-            [sys.executable, "-c", SERVER, str(file)],
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": paths},
-        )
-        assert server.stdout is not None
-        url = server.stdout.readline().strip()
-        watched = open_page(url)
-        page = watched.page
-        page.locator("#checked").get_by_text(re.compile("^[0-9]+ of 400 checked")).wait_for()
-        again = int(page.locator("#checked").inner_text().split()[0])
-        assert again >= shown, "the second start has all that was shown before the kill"
-        page.keyboard.press("n")
-        for _ in range(30):
-            page.keyboard.press("a")
-        some = "|".join(map(str, range(again + 6 + turn, again + 31)))
-        page.locator("#checked").get_by_text(re.compile(f"^({some}) of 400")).wait_for()
-        server.send_signal(signal.SIGKILL)
-        server.wait()
-        page.locator("#problem").or_(page.locator("#list")).first.wait_for()
+        with killed_at_last(file) as server:
+            assert server.stdout is not None
+            page = open_page(server.stdout.readline().strip()).page
+            page.locator("#checked").get_by_text(re.compile("^[0-9]+ of 400")).wait_for()
+            again = int(page.locator("#checked").inner_text().split()[0])
+            assert again >= shown, "the second start has all that was shown before the kill"
+            page.keyboard.press("n")
+            for _ in range(30):
+                page.keyboard.press("a")
+            some = "|".join(map(str, range(again + 6 + turn, again + 31)))
+            page.locator("#checked").get_by_text(re.compile(f"^({some}) of 400")).wait_for()
         shown = int(page.locator("#checked").inner_text().split()[0])
         whole = file.read_bytes().rpartition(b"\n")[0].splitlines()
         verdicts = [json.loads(each)["verdict"] for each in whole]
@@ -288,3 +276,21 @@ def test_a_kill_in_the_middle_of_saving_loses_no_verdict_that_was_shown(
             with file.open("ab") as half:
                 half.write(b'{"uid": "half a li')
     assert shown >= 3 * 6
+
+
+@contextmanager
+def killed_at_last(file: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process of its own that serves a page, and is killed when the block ends."""
+    support = Path(__file__).parents[1] / "support"
+    paths = os.pathsep.join([str(support), *filter(None, [os.environ.get("PYTHONPATH")])])
+    server = subprocess.Popen(
+        [sys.executable, "-c", SERVER, str(file)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": paths},
+    )
+    try:
+        yield server
+    finally:
+        server.kill()
+        server.wait()

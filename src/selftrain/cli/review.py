@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from contextlib import closing
 from functools import partial
@@ -109,7 +110,7 @@ def review(
             if not no_browser and not open_browser(keys.url):
                 say("no browser was found: open the address above in one on this machine")
             serve(app_of(session, neighbours, run.name, keys), listening)
-    conclude(run, unlabelled, file)
+    conclude(run, unlabelled, labelled, file)
 
 
 def read(
@@ -142,15 +143,16 @@ def vectors_by(run: Path, backbone: str | None) -> Read:
     return lambda examples: model.read(examples).features
 
 
-def conclude(run: Path, unlabelled: Sequence[Path], file: Journal) -> None:
+def conclude(run: Path, unlabelled: Sequence[Path], labelled: Path | None, file: Journal) -> None:
     """Say what was written, and how it is learnt from."""
     from selftrain.runs.corrections import counts, standing
 
     verdicts = standing(file.corrections)
     if verdicts:
-        pool = " ".join(f"--unlabelled {path}" for path in unlabelled)
+        pool = " ".join(f"--unlabelled {shlex.quote(str(path))}" for path in unlabelled)
+        gold = shlex.quote(str(labelled or "labelled.csv"))
         say(f"written: {file.path}, {counts(verdicts.values())}")
         say(
-            f"to learn from it: selftrain fit --from {run} --labelled labelled.csv {pool} "
-            f"--corrections {file.path} -o NEW"
+            f"to learn from it: selftrain fit --from {shlex.quote(str(run))} --labelled {gold} "
+            f"{pool} --corrections {shlex.quote(str(file.path))} -o NEW"
         )

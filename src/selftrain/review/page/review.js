@@ -287,8 +287,9 @@ function showVotes(facts) {
   }
   const table = element("table", "votes"), head = element("tr"), body = element("tbody");
   head.append(element("th", "", "class"), element("th", "", "model, calibrated"), element("th", "", "folds, taught by gold alone"));
-  const order = labels.map((_, label) => label).sort((a, b) => facts.folds[b] - facts.folds[a]).slice(0, SHOWN_CLASSES);
-  for (const label of order) {
+  const order = labels.map((_, label) => label).sort((a, b) => facts.folds[b] - facts.folds[a]);
+  const shown = order.filter((label, place) => place < SHOWN_CLASSES || label === facts.label || label === facts.answer);
+  for (const label of shown) {
     const row = element("tr"), name = element("th");
     name.scope = "row";
     name.append(isolated(labels[label]));

@@ -4,8 +4,8 @@
     python benchmarks/corrections.py DATA --task sst2 --method supcon --seeds 12
 
 For each task and seed a run is trained from 16 labels a class. Then the gold labels stand for the
-person, the one use of them: the first 10, 20 and 50 rows in the order "most worth a label" get their
-gold label, and as many that are drawn at random from the same rows; a new run learns from them, as
+person, the one use of them: the first 10, 20 and 50 rows in the order "most worth a label" get
+their gold label, and as many drawn at random from the same rows; a new run learns from them, as
 `selftrain fit --from` does. All are scored on the same test rows. A line for each fit; what has a
 line is not measured again. Then a table of means over the seeds, and of differences with their
 standard error over the pairs of runs.

@@ -20,14 +20,26 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from selftrain.cli import answer, audit, bench, demo, figures, fit, look, review, sweep, tables
+from selftrain.cli import (
+    answer,
+    audit,
+    bench,
+    demo,
+    figures,
+    fit,
+    interop,
+    look,
+    review,
+    sweep,
+    tables,
+)
 from selftrain.cli.bundles import Once
 from selftrain.cli.talk import LogLines, say
 from selftrain.errors import SelftrainError, out_of_memory
 from selftrain.runs.lines import logged_to
 
 app = typer.Typer(
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"]},  # every command inherits them
 )
@@ -38,6 +50,7 @@ for command in (
     answer.evaluate,
     audit.audit,
     review.review,
+    interop.export_labels,
     bench.bench,
     tables.table,
     sweep.sweep,
@@ -46,6 +59,7 @@ for command in (
     look.doctor,
 ):
     app.command(cls=Once)(command)
+app.command("import", cls=Once)(interop.import_labels)  # as a function it is a word of Python
 app.add_typer(figures.figure, name="figure")
 
 STOPPED = 130  # the exit code of a program ended by Ctrl-C; typer's too

@@ -40,7 +40,7 @@ def test_shots_are_drawn_by_the_seed_of_the_config_too(folder: Path) -> None:
     """A seed counts wherever it is given."""
 
     def drawn(**settings: Any) -> set[str]:
-        files = DataOptions(Path("labelled.csv"), [Path("pool.csv")])
+        files = DataOptions(labelled=Path("labelled.csv"), unlabelled=[Path("pool.csv")])
         split, _ = read_rows(files, Config(shots=2, **settings), Notes())
         return {row.example.text for row in split.labelled}
 

@@ -30,6 +30,7 @@ from selftrain.cli import (
     interop,
     look,
     report,
+    review,
     sweep,
     tables,
 )
@@ -50,6 +51,7 @@ for command in (
     answer.evaluate,
     report.report,
     audit.audit,
+    review.review,
     interop.export_labels,
     bench.bench,
     tables.table,

@@ -205,13 +205,18 @@ class ReadingOptions(InputFormat):
     ] = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DataOptions:
     """The files of a run, and how many labelled rows it learns from."""
 
     labelled: Annotated[
-        Path, typer.Argument(help="Labelled texts: CSV, TSV, JSON, Parquet or Excel; - is stdin.")
-    ]
+        Path | None,
+        typer.Argument(help="Labelled texts: CSV, TSV, JSON, Parquet or Excel; - is stdin."),
+    ] = None
+    labelled_file: Annotated[
+        Path | None,
+        typer.Option("--labelled", metavar="FILE", help="The same as an option."),
+    ] = None
     unlabelled: Annotated[
         list[Path],
         typer.Option(
@@ -240,6 +245,22 @@ class DataOptions:
             metavar="K", help="Learn from K rows a class, drawn by seed.", rich_help_panel=DATA
         ),
     ] = None
+
+    def __post_init__(self) -> None:
+        given = [file for file in (self.labelled, self.labelled_file) if file is not None]
+        if len(given) != 1:
+            problem = "are given twice" if given else "are not given"
+            raise ConfigError(
+                f"the labelled texts {problem}; expected one file",
+                "selftrain fit labelled.csv --unlabelled pool.csv -o run",
+            )
+
+    @property
+    def gold(self) -> Path:
+        """The file of the labelled texts."""
+        file = self.labelled or self.labelled_file
+        assert file is not None
+        return file
 
     def entries(self) -> Entries:
         """As entries of a Config."""

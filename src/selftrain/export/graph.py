@@ -88,9 +88,21 @@ def graph_of(model: Classifier) -> ModelProto:
         raise cannot(model, str(error)) from error
     assert program is not None
     proto: ModelProto = program.model_proto
+    forget_where(proto)
     if proto.ByteSize() > LARGEST_GRAPH:
         raise cannot(model, f"its graph has {proto.ByteSize():,} bytes; one file holds 2 GB")
     return proto
+
+
+def forget_where(graph: ModelProto) -> None:
+    """Remove what the exporter notes of this machine: paths, lines of code, names of modules."""
+    inner = graph.graph
+    # Shapes of inner values too: they are not those of other weights, and would be refused.
+    del inner.value_info[:]
+    parts = (graph, inner, *inner.node, *inner.initializer, *inner.input, *inner.output)
+    for part in parts:
+        part.ClearField("metadata_props")
+        part.ClearField("doc_string")
 
 
 def cannot(model: Classifier, reason: str) -> ModelError:

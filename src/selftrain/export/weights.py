@@ -56,8 +56,6 @@ def in_8_bits(graph: ModelProto) -> ModelProto:
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    # Shapes that the exporter noted are not those of the new tensors, and would be refused.
-    del graph.graph.value_info[:]
     with TemporaryDirectory(prefix="selftrain-") as folder:
         place = Path(folder) / "model.onnx"
         quantize_dynamic(graph, place, per_channel=True, weight_type=QuantType.QInt8)

@@ -55,6 +55,18 @@ def test_label_words_may_belong_to_a_label_with_an_equals_sign() -> None:
         words_of(["=great"])
 
 
+def test_the_label_of_a_word_is_cleaned_as_in_a_file() -> None:
+    assert words_of(["Cafe\u0301=coffee", " tea\u200b =tea"]) == {"Caf\xe9": "coffee", "tea": "tea"}
+    with pytest.raises(ConfigError, match="--word is '\\\\u200b=x'"):
+        words_of(["\u200b=x"])
+
+
+def test_two_words_for_one_class_are_refused() -> None:
+    with pytest.raises(ConfigError, match="gives `Caf\xe9` two words: `bar` and `pub`") as caught:
+        words_of(["Cafe\u0301=bar", "Caf\xe9=pub"])
+    assert "--task FILE" in caught.value.hint
+
+
 # ── bundles ──────────────────────────────────────────────────────────────────────────────────
 
 

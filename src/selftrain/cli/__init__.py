@@ -20,7 +20,19 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from selftrain.cli import answer, audit, bench, demo, export, figures, fit, look, sweep, tables
+from selftrain.cli import (
+    answer,
+    audit,
+    bench,
+    demo,
+    export,
+    figures,
+    fit,
+    interop,
+    look,
+    sweep,
+    tables,
+)
 from selftrain.cli.bundles import Once
 from selftrain.cli.talk import LogLines, say
 from selftrain.errors import SelftrainError, out_of_memory
@@ -38,6 +50,7 @@ for command in (
     answer.evaluate,
     export.export,
     audit.audit,
+    interop.export_labels,
     bench.bench,
     tables.table,
     sweep.sweep,
@@ -46,6 +59,7 @@ for command in (
     look.doctor,
 ):
     app.command(cls=Once)(command)
+app.command("import", cls=Once)(interop.import_labels)  # as a function it is a word of Python
 app.add_typer(figures.figure, name="figure")
 
 STOPPED = 130  # the exit code of a program ended by Ctrl-C; typer's too

@@ -497,14 +497,24 @@ class FormatOptions:
 def words_of(items: Sequence[str]) -> dict[str, str]:
     """The label word of each class, from ``LABEL=WORD``; a label may hold an equals sign.
 
+    Labels are cleaned as those of data files are.
+
     >>> words_of(["positive=great", "a=b=bad"])
     {'positive': 'great', 'a=b': 'bad'}
     """
-    words = {}
+    from selftrain.data.columns import clean_label
+
+    words: dict[str, str] = {}
     for item in items:
-        label, equals, word = item.rpartition("=")
+        typed, equals, word = item.rpartition("=")
+        label = clean_label(typed)
         if not (label and equals and word):
             raise ConfigError(f"--word is {item!r}; expected LABEL=WORD", "--word positive=great")
+        if label in words:
+            raise ConfigError(
+                f"--word gives `{label}` two words: `{words[label]}` and `{word}`",
+                "leave one out; several words of a class stand in a task file: --task FILE",
+            )
         words[label] = word
     return words
 

@@ -30,7 +30,16 @@ from selftrain.data.rows import AuditLines
 from selftrain.disk import check_local, damaged, plain_file, plain_folder, refusals, sha256
 from selftrain.errors import RunError
 from selftrain.escape import brief
-from selftrain.runs.keep import FROZEN, KEEP, OF_FROZEN, RUNGS, TEACHER, forget, frozen_folder, read_kept
+from selftrain.runs.keep import (
+    FROZEN,
+    KEEP,
+    OF_FROZEN,
+    RUNGS,
+    TEACHER,
+    forget,
+    frozen_folder,
+    read_kept,
+)
 from selftrain.runs.lessons import read_lesson
 from selftrain.runs.manifest import MANIFEST, Manifest
 from selftrain.runs.record import LESSON, MODEL, RECORD, Record
@@ -131,12 +140,18 @@ def caveats(folder: str | Path, number: int | None = None) -> Iterator[str]:
 def lessons(folder: str | Path) -> Iterator[tuple[int, AuditLines]]:
     """The number and the audit of every finished round, checked as they are read."""
     folder = Path(folder)
-    labels = read_manifest(folder).task.get("labels")
-    if not (isinstance(labels, list) and all(isinstance(label, str) for label in labels)):
-        raise damaged(folder / MANIFEST, "names no classes")
+    labels = labels_of(folder)
     for record in records(folder):
         place = verified(folder, record, [LESSON])
         yield record.number, read_lesson(place / LESSON, labels)
+
+
+def labels_of(folder: Path) -> tuple[str, ...]:
+    """The classes of a run, in the order of its probabilities."""
+    labels = read_manifest(folder).task.get("labels")
+    if not (isinstance(labels, list) and all(isinstance(label, str) for label in labels)):
+        raise damaged(folder / MANIFEST, "names no classes")
+    return tuple(labels)
 
 
 def check_place(folder: str | Path) -> None:

@@ -14,7 +14,7 @@ PACKAGE = ROOT / "src" / "selftrain"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 ROOMS = {
     *("data", "model", "method", "training", "runs"),
-    *("report", "review", "interop", "experiments", "cli"),
+    *("report", "review", "interop", "export", "experiments", "cli"),
 }
 
 FORBIDDEN = {
@@ -123,4 +123,4 @@ def test_a_file_of_tests_can_be_read_at_once(path: Path) -> None:
 
 def test_tests_mirror_the_rooms() -> None:
     folders = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir()}
-    assert folders - {"__pycache__"} == ROOMS | {"support", "project", "browser"}
+    assert folders - {"__pycache__"} == ROOMS | {"support", "project", "browser", "lite"}

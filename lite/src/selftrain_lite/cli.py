@@ -153,7 +153,6 @@ def say(line: str) -> None:
 def fail(problem: str, hint: str, code: int) -> NoReturn:
     """Print what went wrong and what to try, and exit."""
     say(f"error: {problem}")
-    if hint:
-        say("")
-        say(f"hint: {hint}")
+    say("")
+    say(f"hint: {hint}")
     sys.exit(code)

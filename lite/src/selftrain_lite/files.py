@@ -177,7 +177,9 @@ def _text_columns(
 ) -> tuple[str, str | None]:
     if not pair:
         if columns.pair is not None:
-            raise LiteError("the model reads single texts, and --pair names a second one", "")
+            raise LiteError(
+                "the model reads single texts, and --pair names a second one", "leave out --pair"
+            )
         text = _column(path, names, columns.text, TEXT_NAMES, "--text")
         return text or _missing(path, names, "text", TEXT_NAMES, "--text"), None
     second = _column(path, names, columns.pair, (), "--pair")

@@ -103,6 +103,11 @@ def _facts_of(folder: Path) -> dict[str, Any]:
             if newer
             else "an earlier version wrote it: export the run again",
         )
+    if raw.get("layout") != "onnx":
+        raise LiteError(
+            f"{folder} is a {brief(raw.get('layout'))} folder; selftrain-lite reads ONNX",
+            "export it for selftrain-lite: selftrain export RUN -o NEW",
+        )
     return raw
 
 

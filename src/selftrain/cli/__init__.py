@@ -20,7 +20,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from selftrain.cli import answer, audit, bench, demo, figures, fit, look, sweep, tables
+from selftrain.cli import answer, audit, bench, demo, export, figures, fit, look, sweep, tables
 from selftrain.cli.bundles import Once
 from selftrain.cli.talk import LogLines, say
 from selftrain.errors import SelftrainError, out_of_memory
@@ -36,6 +36,7 @@ for command in (
     fit.fit,
     answer.predict,
     answer.evaluate,
+    export.export,
     audit.audit,
     bench.bench,
     tables.table,

@@ -83,8 +83,9 @@ class Classifier(nn.Module):
             f"at least {MIN_TOKENS} tokens",
             "raise max_length, or shorten what is learned at the input",
         )
-        self._frame = tokens.frame(backbone.tokenizer, room=room, types=backbone.segments)
-        self._template = None if self.head is not None else template_of(card.task)
+        self.frame = tokens.frame(backbone.tokenizer, room=room, types=backbone.segments)
+        """The special tokens around a text, and the longest row."""
+        self.template = None if self.head is not None else template_of(card.task)
         self.encode([Example("", "", "")])  # raises if the template leaves no room
         self.eval()
 
@@ -115,15 +116,15 @@ class Classifier(nn.Module):
 
     def encode(self, examples: Sequence[Example]) -> list[Row]:
         """Examples as rows of token ids, cut to length, with a tuning's placeholders."""
-        settings = (self._frame, self._template, placeholders(self.tuning))
+        settings = (self.frame, self.template, placeholders(self.tuning))
         return self.backbone.token_cache.encode(examples, settings, self._tokenise)
 
     def _tokenise(self, examples: Sequence[Example]) -> list[Row]:
         tokenizer = self.backbone.tokenizer
-        if self._template is None:
-            rows = tokens.plain(examples, tokenizer, self._frame)
+        if self.template is None:
+            rows = tokens.plain(examples, tokenizer, self.frame)
         else:
-            rows = tokens.prompted(self._template, examples, tokenizer, self._frame)
+            rows = tokens.prompted(self.template, examples, tokenizer, self.frame)
         slots = placeholders(self.tuning)
         return [tokens.with_placeholders(row, slots) for row in rows] if slots else rows
 

@@ -65,14 +65,25 @@ class KeysValues(nn.Module):
 
     def forward(self) -> tuple[Tensor, Tensor]:
         """Keys [I, D] and values [I, D] of the next call."""
-        calls, _, length, size = self.shape
-        if self.shared is None:
-            vectors = self.vectors
-        else:
-            vectors = self.out(self.shared()).view(length, calls, 2, size).permute(1, 2, 0, 3)
-        keys, values = self.dropout(vectors[self.call % calls])
+        keys, values = self.dropout(self._all()[self.call % self.shape[0]])
         self.call += 1
         return keys, values
+
+    def _all(self) -> Tensor:
+        """The keys and values of every call, [calls, 2, I, D]."""
+        if self.shared is None:
+            return self.vectors
+        calls, _, length, size = self.shape
+        vectors: Tensor = self.out(self.shared())
+        return vectors.view(length, calls, 2, size).permute(1, 2, 0, 3)
+
+    @torch.no_grad()
+    def fix(self) -> None:
+        """Compute the vectors once and for all, for a model that learns no more."""
+        if self.shared is not None:
+            self.vectors = nn.Parameter(self._all().contiguous(), requires_grad=False)
+            self.shared = None
+            del self.out
 
 
 def with_prefix(attend: Attend) -> Attend:

@@ -83,13 +83,6 @@ def slow(**options: Any) -> list[str]:
     return [sys.executable, __file__, json.dumps(options)]
 
 
-def raw_post(inputs: Any) -> bytes:
-    """A whole request, in bytes."""
-    body = json.dumps({"inputs": inputs}).encode()
-    head = f"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
-    return head.encode() + body
-
-
 def read_all(connection: socket.socket) -> bytes:
     """What comes until the other side closes."""
     found = b""

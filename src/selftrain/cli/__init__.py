@@ -20,7 +20,19 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from selftrain.cli import answer, audit, bench, demo, export, figures, fit, look, sweep, tables
+from selftrain.cli import (
+    answer,
+    audit,
+    bench,
+    demo,
+    export,
+    figures,
+    fit,
+    look,
+    serve,
+    sweep,
+    tables,
+)
 from selftrain.cli.bundles import Once
 from selftrain.cli.talk import LogLines, say
 from selftrain.errors import SelftrainError, out_of_memory
@@ -37,6 +49,7 @@ for command in (
     answer.predict,
     answer.evaluate,
     export.export,
+    serve.serve,
     audit.audit,
     bench.bench,
     tables.table,

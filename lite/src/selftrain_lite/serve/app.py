@@ -105,7 +105,7 @@ def service_of(model: Predictor, settings: Settings) -> Service:
         queue=settings.queue,
         watch=metrics,
     )
-    metrics.count_waiting(lambda: batcher.waiting)
+    metrics.look_at(batcher)
     name = re.sub(r"[^\w.-]+", "-", str(model.info["task"])).strip("-") or "model"
     return Service(model, settings, batcher, metrics, name)
 

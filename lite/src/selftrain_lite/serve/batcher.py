@@ -80,6 +80,8 @@ class Batcher:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="model")
         self.waiting = 0
         """Texts that wait for the next batches."""
+        self.computing = 0
+        """Texts that the model answers now."""
         self.closing = False
         """Whether it takes no more texts."""
 
@@ -144,8 +146,9 @@ class Batcher:
                 self._wake.clear()
                 continue
             texts = [job.texts[place] for job, place in batch]
-            started = time.perf_counter()
+            started, self.computing = time.perf_counter(), len(texts)
             rows = await loop.run_in_executor(self._thread, self._compute, texts)
+            self.computing = 0
             if self._watch is not None:
                 self._watch.batch(len(texts), time.perf_counter() - started)
             for (job, place), row in zip(batch, rows, strict=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -58,7 +57,6 @@ def serve_folder(options: argparse.Namespace) -> None:
     )
     settings = settings_of(wanted, options.token_file)
     check_installed()
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # more threads slow one text
     from selftrain_lite.model import load
     from selftrain_lite.serve.server import serve
 

@@ -5,12 +5,12 @@ No metric has a word of a text. The names of labels are those of the model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summary
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-from selftrain_lite.serve.batcher import Row
+from selftrain_lite.serve.batcher import Batcher, Row
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
@@ -39,6 +39,9 @@ class Metrics:
         self._waiting = Gauge(
             "selftrain_waiting_texts", "Texts that wait for the model.", registry=r
         )
+        self._running = Gauge(
+            "selftrain_running_texts", "Texts that the model answers now.", registry=r
+        )
         confidence = Summary(
             "selftrain_confidence",
             "Answers by label, and the sum of their probabilities: drift shows in both.",
@@ -50,9 +53,10 @@ class Metrics:
             "selftrain_abstained", "Texts that got no label: too little confidence.", registry=r
         )
 
-    def count_waiting(self, waiting: Callable[[], float]) -> None:
-        """Let the gauge of the queue ask how many texts wait."""
-        self._waiting.set_function(waiting)
+    def look_at(self, batcher: Batcher) -> None:
+        """Let the gauges ask how many texts wait and run."""
+        self._waiting.set_function(lambda: batcher.waiting)
+        self._running.set_function(lambda: batcher.computing)
 
     def batch(self, texts: int, seconds: float) -> None:
         """A batch was answered."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import resource
 import signal
 import socket
@@ -119,6 +120,7 @@ def listen(settings: Settings) -> socket.socket:
 
 def serve(model: Predictor, settings: Settings) -> None:
     """Answer until the process is ended; SIGTERM gives the exit code 143."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # more threads slow one text
     listening = listen(settings)
     service = service_of(model, settings)
     model.predict_proba([("", "") if model.pair else ""])  # a graph that cannot be run ends here

@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.installed
 LOOSE   := $(addprefix --disable-error-code ,arg-type assignment operator)
 SCRIPTS := --config-file= --ignore-missing-imports --follow-imports=silent $(LOOSE) tools benchmarks
 
-.PHONY: demo test test-slow bench-quick check docs dist clean
+.PHONY: demo test test-slow bench-quick check docs site dist clean
 
 demo: $(STAMP)
 	$(BIN)/selftrain demo $(DEMO)
@@ -36,6 +36,11 @@ check: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python tools/paper_map.py
 	$(BIN)/python tools/reference.py
+	$(MAKE) site
+
+# The site of docs/, in build/site; it needs no network. A broken link is an error.
+site: $(STAMP)
+	$(BIN)/sphinx-build -q -W --keep-going -n -c docs/site -d build/doctrees . build/site
 
 dist: $(STAMP)
 	rm -rf dist
@@ -48,4 +53,4 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $(STAMP)
 
 clean:
-	rm -rf $(VENV) dist
+	rm -rf $(VENV) dist build

@@ -66,7 +66,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    features.POOL = options.pool
+    features.POOL, features.SHOTS = options.pool, max(features.SHOTS, options.labels)
     done = (
         {key_of(line) for line in variants.lines_of(options.out)} if options.out.exists() else set()
     )

@@ -3,8 +3,10 @@
     python benchmarks/development/students.py DATA --out students.jsonl
 
 The teacher and its probe rounds are those of ``supcon``. Each candidate then trains on the lesson
-of round 6, and five probe rounds follow, judged by the guard. Scored on design rows. Lines that are
-in the file are not computed again.
+of round 6, and five probe rounds follow, judged by the guard. Scored on design rows. Beside each
+stands the mean of the probabilities of all its accepted rounds; ``three students`` is the mean of
+three runs after the same teacher, which draw other rows of the pool. Lines that are in the file are
+not computed again.
 """
 
 from __future__ import annotations
@@ -70,8 +72,10 @@ def from_pretrained(
     return by_loss(**settings | changes)
 
 
+THREE = "three students"
 CANDIDATES: dict[str, Callable[[Method], Method]] = {
     "default": student(),
+    THREE: student(),
     "three quarters of the way": student(interpolation=0.75),
     "half of the way": student(interpolation=0.5),
     "gold share 0": student(gold_share=0.0),
@@ -136,9 +140,13 @@ def main() -> None:
                 method = CANDIDATES[name](job.method)
                 vectors = {number: each for number, each in first.items() if number == 0}
                 started = time.perf_counter()
-                after = list(self_train(replace(job, method=method), done=before, machine=machine))
                 line = dict(zip(names, (name, variant, seed), strict=True))
-                line |= scored(before, after, design, vectors)
+                if name == THREE:
+                    line |= three_students(job, before, design, machine)
+                else:
+                    changed = replace(job, method=method)
+                    after = list(self_train(changed, done=before, machine=machine))
+                    line |= scored(before, after, design, vectors)
                 line |= {"seconds": round(time.perf_counter() - started, 1)}
                 first = vectors
                 with options.out.open("a") as file:
@@ -158,21 +166,45 @@ def scored(
         "last": after[-1],
         "final": last_accepted([*before, *after]),
     }
+    accepted = [each for each in (*before, *after) if each.accepted]
+    mean = torch.stack([probabilities(each, design, vectors) for each in accepted]).mean(0)
     return {name: accuracy_of(round_, design, vectors) for name, round_ in rounds.items()} | {
+        "rounds averaged": points(mean, before[0], design),
         "accepted": deep.accepted,
         "belief gain": deep.numbers.get("belief gain"),
         "drift": deep.numbers.get("drift"),
     }
 
 
+def three_students(
+    job: Job, before: Sequence[Round], design: Sequence[Labelled], machine: Machine
+) -> dict[str, Any]:
+    """The accuracy of the mean of three runs after the same teacher, beside that of each."""
+    believed, alone = [], []
+    for place in range(3):
+        other = replace(job, seed=job.seed + 1000 * place)
+        final = last_accepted([*before, *self_train(other, done=before, machine=machine)])
+        believed.append(probabilities(final, design, {}))
+        alone.append(points(believed[-1], final, design))
+    return {"final": points(torch.stack(believed).mean(0), final, design), "alone": alone}
+
+
 def accuracy_of(round_: Round, rows: Sequence[Labelled], vectors: Vectors) -> float:
-    """Of a round on these rows, in points; each encoder reads them once."""
-    model = round_.model
+    """Of a round on these rows, in points."""
+    return points(probabilities(round_, rows, vectors), round_, rows)
+
+
+def probabilities(round_: Round, rows: Sequence[Labelled], vectors: Vectors) -> torch.Tensor:
+    """Of each class by the model of a round, [N, C]; each encoder reads the rows once."""
     if round_.encoder not in vectors:
-        vectors[round_.encoder] = model.read([row.example for row in rows]).features
-    answers = logits_of(model, vectors[round_.encoder]).argmax(1)
-    gold = torch.tensor([model.labels.index(row.label) for row in rows])
-    return round(100 * accuracy(answers, gold), 2)
+        vectors[round_.encoder] = round_.model.read([row.example for row in rows]).features
+    return logits_of(round_.model, vectors[round_.encoder]).softmax(1)
+
+
+def points(believed: torch.Tensor, round_: Round, rows: Sequence[Labelled]) -> float:
+    """The accuracy of the most probable classes, in points."""
+    gold = torch.tensor([round_.model.labels.index(row.label) for row in rows])
+    return round(100 * accuracy(believed.argmax(1), gold), 2)
 
 
 if __name__ == "__main__":

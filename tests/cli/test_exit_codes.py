@@ -201,3 +201,16 @@ def test_rows_that_nobody_scores_are_refused_before_anything_is_read(line: str) 
     said = selftrain(f"{line} --on dev")
     assert (said.code, said.out) == (2, "")
     assert "'dev' is not one of 'test', 'design'" in said.err
+
+
+def test_a_shell_completes_commands() -> None:
+    asked = {"COMP_WORDS": "selftrain pre", "COMP_CWORD": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "selftrain"],
+        env={**os.environ, **asked, "_SELFTRAIN_COMPLETE": "complete_bash"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout.split() == ["predict"]

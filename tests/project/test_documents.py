@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -76,3 +77,11 @@ def test_the_glossary_explains_the_words_of_the_paper() -> None:
         "λ",
     )
     assert not [symbol for symbol in symbols if symbol not in text]
+
+
+def test_the_version_is_the_same_wherever_it_is_written() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert cited
+    assert cited[1] == project["version"]
+    assert f"## {project['version']} " in (ROOT / "CHANGELOG.md").read_text()

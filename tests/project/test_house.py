@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "selftrain"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
-ROOMS = {"data", "model", "method", "training", "runs", "experiments", "cli"}
+ROOMS = {"data", "model", "method", "training", "runs", "experiments", "export", "cli"}
 
 FORBIDDEN = {
     *("told", "said", "heard", "held", "kept", "apart", "own", "mine", "made"),
@@ -120,4 +120,4 @@ def test_a_file_of_tests_can_be_read_at_once(path: Path) -> None:
 
 def test_tests_mirror_the_rooms() -> None:
     folders = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir()}
-    assert folders - {"__pycache__"} == ROOMS | {"support", "project"}
+    assert folders - {"__pycache__"} == ROOMS | {"support", "project", "lite", "lite_server"}

@@ -39,7 +39,7 @@ from selftrain.errors import SelftrainError, out_of_memory
 from selftrain.runs.lines import logged_to
 
 app = typer.Typer(
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"]},  # every command inherits them
 )

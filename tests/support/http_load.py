@@ -34,7 +34,10 @@ class Load:
 def request_of(inputs: Any) -> bytes:
     """A whole request, in bytes."""
     body = json.dumps({"inputs": inputs}).encode()
-    head = f"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
+    head = (
+        "POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
     return head.encode() + body
 
 

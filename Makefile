@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+JS     := $(VENV)/js
 
 # Scripts are checked for what they name and how they call it, not for every type.
 LOOSE   := $(addprefix --disable-error-code ,arg-type assignment operator)
@@ -17,7 +18,7 @@ demo: $(STAMP)
 test: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow" $(ARGS)
 
-test-slow: $(STAMP)
+test-slow: $(STAMP) $(JS)/.installed
 	$(BIN)/python -m pytest -m slow --timeout 1800 $(ARGS)
 
 # Ratios of times, with margins for a noisy machine; the last line has them all.
@@ -45,12 +46,20 @@ site: $(STAMP)
 dist: $(STAMP)
 	rm -rf dist
 	$(BIN)/python -m build
+	$(BIN)/python -m build --outdir dist lite
 	$(BIN)/twine check --strict dist/*
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml lite/pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e lite -e '.[dev]'
 	touch $(STAMP)
+
+# transformers.js, for one slow test; without npm that test is skipped. No script of a package runs.
+$(JS)/.installed: $(STAMP) $(wildcard tests/support/js/*)
+	mkdir -p $(JS)
+	cp tests/support/js/package.json tests/support/js/package-lock.json tests/support/js/classify.mjs $(JS)
+	if command -v npm; then cd $(JS) && npm ci --ignore-scripts --no-audit --no-fund; fi
+	touch $@
 
 clean:
 	rm -rf $(VENV) dist build

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -57,12 +56,3 @@ def sentences(probes: Path, backbone: Backbone) -> Path:
     out = probes.parent / "sentences"
     export(read_origin(probes, 0, backbone), out, Wanted("sentence-transformers"))
     return out
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    """Every file of a folder."""
-    return {
-        os.path.relpath(path, folder): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }

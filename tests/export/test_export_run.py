@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import small_run
-from conftest import contents
+from command import snapshot
 from selftrain.data.rows import Example
 from selftrain.export.card import card, plain
 from selftrain.export.origin import ExpectedAccuracy, abstain_hints, read_origin
@@ -25,6 +25,11 @@ from selftrain_lite import load
 TEXTS = [row.example.text for row in small_run.split().labelled]
 TEXTS += ["", "great " * 100, "[MASK] [SEP] </s>", "Ünïcode \u4e2d\u6587 \U0001f600", "a\tb\nc"]
 FILES = {"README.md", "config.json", "onnx/model.onnx", "tokenizer.json", "tokenizer_config.json"}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file of a folder."""
+    return {name: content for name, content in snapshot(folder).items() if content is not None}
 
 
 def test_lite_answers_as_the_run_does(exported: Path, small: Path, backbone: Backbone) -> None:

@@ -108,7 +108,7 @@ def test_a_graph_that_answers_otherwise_is_refused(prompted: Prompted) -> None:
     for node in flipped.graph.node:
         node.output[:] = ["before" if each == name else each for each in node.output]
     flipped.graph.node.append(onnx.helper.make_node("Neg", ["before"], [name]))
-    with pytest.raises(ModelError, match="with int8 weights 0.0% of 200 texts") as raised:
+    with pytest.raises(ModelError, match=r"with int8 weights 0\.0% of 200 texts") as raised:
         check_graph(model, flipped, "int8", examples, real=False)
     assert raised.value.hint == "--weights fp16, or check on your texts: --texts FILE"
 

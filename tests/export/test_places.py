@@ -1,4 +1,4 @@
-"""Where an export may be written, and what is refused before: one line, and nothing half-written."""
+"""Where an export may be written, and what is refused: one line, and nothing half-written."""
 
 from __future__ import annotations
 
@@ -137,9 +137,14 @@ def test_labels_that_clash_after_normalisation_are_refused(labels: tuple[str, st
 
 def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     out = tmp_path / "model"
-    with pytest.raises(ZeroDivisionError), appearing(out) as folder:
-        (folder / "a").write_text("half")
-        raise ZeroDivisionError
+
+    def fail() -> None:
+        with appearing(out) as folder:
+            (folder / "a").write_text("half")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
     assert list(tmp_path.iterdir()) == []
     with appearing(out) as folder:
         assert not out.exists()

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 import tomllib
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+
+from selftrain_lite import __version__
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("", "docs", "docs/concepts", "docs/reference", "benchmarks/paper", "benchmarks/results")
@@ -80,8 +83,12 @@ def test_the_glossary_explains_the_words_of_the_paper() -> None:
 
 
 def test_the_version_is_the_same_wherever_it_is_written() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for file in (ROOT / "pyproject.toml", ROOT / "lite" / "pyproject.toml"):
+        settings = tomllib.loads(file.read_text())
+        assert settings["project"]["dynamic"] == ["version"]
+        place = file.parent / settings["tool"]["hatch"]["version"]["path"]
+        assert place == ROOT / "lite" / "src" / "selftrain_lite" / "version.py"
     cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
     assert cited
-    assert cited[1] == project["version"]
-    assert f"## {project['version']} " in (ROOT / "CHANGELOG.md").read_text()
+    assert cited[1] == __version__ == version("selftrain")
+    assert f"## {__version__} " in (ROOT / "CHANGELOG.md").read_text()

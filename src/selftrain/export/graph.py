@@ -70,7 +70,7 @@ def graph_of(model: Classifier) -> ModelProto:
     example = _example(model)
     shapes = {name: {0: _size("batch"), 1: _size("length")} for name in INPUTS}
     try:
-        with _quiet(), torch.no_grad():
+        with quiet(), torch.no_grad():
             program = torch.onnx.export(
                 graph,
                 example,
@@ -153,8 +153,8 @@ def _size(name: str) -> Any:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Hide what the exporter writes of its progress: real problems are raised."""
+def quiet() -> Iterator[None]:
+    """Hide what the tools write of their progress: real problems are raised."""
     level = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

@@ -95,17 +95,19 @@ def check_graph(
     sizes = (1,) if weights == "int8" else BATCHES
     for size in sizes:
         found = torch.cat([session(part) for part in in_parts(rows, size)])
-        difference = max(difference, apart(found, expected, in_logits=weights == "fp32"))
+        difference = max(
+            difference, largest_difference(found, expected, in_logits=weights == "fp32")
+        )
     agreement = (found.argmax(1) == expected.argmax(1)).float().mean().item()
     parity = Parity(len(examples), difference, agreement, real)
     _check(model, parity, weights)
     return parity
 
 
-def apart(found: Tensor, expected: Tensor, *, in_logits: bool) -> float:
+def largest_difference(found: Tensor, expected: Tensor, *, in_logits: bool) -> float:
     """The largest difference of two answers; of logits beyond 1 it is relative.
 
-    >>> apart(torch.tensor([[10.0, 0.5]]), torch.tensor([[8.0, 0.0]]), in_logits=True)
+    >>> largest_difference(torch.tensor([[10.0, 0.5]]), torch.tensor([[8.0, 0.0]]), in_logits=True)
     0.5
     """
     if not in_logits:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from selftrain.data.rows import Example
 from selftrain.errors import ConfigError, ModelError
-from selftrain.export.parity import SENTENCE_LIMIT, Parity, apart
+from selftrain.export.parity import SENTENCE_LIMIT, Parity, largest_difference
 from selftrain.model.classifier import Classifier
 from selftrain.model.pel import IA3, BitFit, Full, LoRA, Probe
 
@@ -147,7 +147,7 @@ def check_folder(
     texts = [example.text for example in examples]
     found = torch.from_numpy(loaded.encode(texts, show_progress_bar=False)).float()
     expected = model.read(examples).logits / model.temperature
-    difference = apart(found, expected, in_logits=True)
+    difference = largest_difference(found, expected, in_logits=True)
     agreement = (found.argmax(1) == expected.argmax(1)).float().mean().item()
     if not difference <= SENTENCE_LIMIT:
         raise ModelError(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from selftrain.errors import ModelError
+from selftrain.export.graph import quiet
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -56,7 +57,7 @@ def in_8_bits(graph: ModelProto) -> ModelProto:
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    with TemporaryDirectory(prefix="selftrain-") as folder:
+    with TemporaryDirectory(prefix="selftrain-") as folder, quiet():
         place = Path(folder) / "model.onnx"
         quantize_dynamic(graph, place, per_channel=True, weight_type=QuantType.QInt8)
         return onnx.load(place)

@@ -89,7 +89,7 @@ def serve_pipeline(model: Path) -> None:
 
     @app.post("/predict")
     def predict(request: dict[str, Any]) -> Any:
-        return classify(request["inputs"], truncation=True)
+        return classify([request["inputs"]], truncation=True)[0]
 
     listening = listen(Settings(port=0))
     print(f"serving: http://127.0.0.1:{listening.getsockname()[1]}", file=sys.stderr, flush=True)

@@ -51,6 +51,15 @@ def test_the_interface_is_described_with_examples_that_work(model: Model) -> Non
             assert {"200", "413", "422", "429"} <= set(paths[path]["post"]["responses"])
 
 
+def test_the_interface_asks_for_the_token_where_there_is_one(model: Model) -> None:
+    with client_of(model) as client:
+        assert "security" not in client.get("/openapi.json").json()
+    with client_of(model, token="correct-horse-battery") as client:
+        described = client.get("/openapi.json").json()
+    assert described["security"] == [{"token": []}]
+    assert described["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
+
+
 def metric(text: str, name: str) -> float:
     (value,) = re.findall(rf"^{re.escape(name)} (\S+)$", text, re.M)
     return float(value)

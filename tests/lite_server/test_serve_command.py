@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from selftrain_lite.cli import main
+from selftrain_lite.serve.server import listen
+from selftrain_lite.serve.settings import Settings
 
 OPEN = "--host 0.0.0.0 is open to other machines, and there is no token"
 MAKE = "make one: openssl rand -hex 32 > token; --token-file token"
@@ -86,6 +88,12 @@ def test_a_port_that_another_program_uses(
         message, hint = refused(capsys, str(model_folder), "--port", str(port))
     assert message == f"cannot open port {port} of 127.0.0.1: another program uses it"
     assert hint == "--port 0 takes any port that is free"
+
+
+def test_answers_are_sent_at_once() -> None:
+    """asyncio sets TCP_NODELAY on connections of a socket that names its protocol."""
+    with listen(Settings(port=0)) as listening:
+        assert listening.proto == socket.IPPROTO_TCP
 
 
 def test_a_host_that_is_not_this_machine(

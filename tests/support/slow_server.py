@@ -25,13 +25,15 @@ PATHS = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "lite" / "s
 class Server:
     """A server in a process of its own."""
 
-    def __init__(self, command: list[str]) -> None:
+    def __init__(self, command: list[str], ready: str = "") -> None:
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(PATHS)}
         self.process = subprocess.Popen(
             command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, env=environment, text=True
         )
         assert self.process.stderr is not None
         self.line = self.process.stderr.readline()
+        while self.line and not self.line.startswith(ready):
+            self.line = self.process.stderr.readline()
         found = re.search(r":(\d+)$", self.line.strip())
         assert found, self.line + self.process.stderr.read()
         self.port = int(found[1])
@@ -67,9 +69,9 @@ class Server:
 
 
 @contextmanager
-def running(command: list[str]) -> Iterator[Server]:
-    """A server that is gone afterwards."""
-    server = Server(command)
+def running(command: list[str], ready: str = "") -> Iterator[Server]:
+    """A server that is gone afterwards; ``ready`` begins the line that names its port."""
+    server = Server(command, ready)
     try:
         yield server
     finally:

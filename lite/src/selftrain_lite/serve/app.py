@@ -133,6 +133,8 @@ def app_of(service: Service) -> Door:
     add_kserve(app, service)
     add_state(app, service)
     add_pages(app)
+    if service.settings.token is not None:
+        describe_token(app)
     app.add_exception_handler(HTTPException, not_here)
     app.add_exception_handler(LeftError, left)
     app.add_exception_handler(RefusedError, refused)
@@ -249,6 +251,19 @@ def add_pages(app: FastAPI) -> None:
     addresses |= {f"/swagger/{name}": f"swagger/{name}" for name in SWAGGER}
     for address, name in addresses.items():
         app.add_api_route(address, page(name), include_in_schema=False)
+
+
+def describe_token(app: FastAPI) -> None:
+    """Let the page of the interface ask for the token."""
+    described = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        found = described()
+        kinds = {"token": {"type": "http", "scheme": "bearer"}}
+        found.setdefault("components", {})["securitySchemes"] = kinds
+        return found | {"security": [{"token": []}]}
+
+    app.openapi = openapi  # type: ignore[method-assign]
 
 
 def page(name: str) -> Any:

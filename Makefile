@@ -9,7 +9,7 @@ JS     := $(VENV)/js
 LOOSE   := $(addprefix --disable-error-code ,arg-type assignment operator)
 SCRIPTS := --config-file= --ignore-missing-imports --follow-imports=silent $(LOOSE) tools benchmarks
 
-.PHONY: demo test test-slow bench-quick check docs site dist clean
+.PHONY: demo test test-slow browser bench-quick check docs site dist clean
 
 demo: $(STAMP)
 	$(BIN)/selftrain demo $(DEMO)
@@ -20,6 +20,15 @@ test: $(STAMP)
 
 test-slow: $(STAMP) $(JS)/.installed
 	$(BIN)/python -m pytest -m slow --timeout 1800 $(ARGS)
+
+# The browser of tests/browser: Debian's chromium, where apt can install it.
+browser:
+	@for name in chromium chromium-browser google-chrome; do \
+	  command -v $$name >/dev/null && exit 0; \
+	done; \
+	[ "$$(id -u)" = 0 ] && apt-get install -y --no-install-recommends chromium && exit 0; \
+	echo "error: there is no chromium, and apt could not install it" >&2; \
+	echo "hint: install Chromium or Chrome: sudo apt-get install chromium" >&2; exit 1
 
 # Ratios of times, with margins for a noisy machine; the last line has them all.
 bench-quick: $(STAMP)

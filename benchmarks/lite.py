@@ -3,9 +3,11 @@
     selftrain export run -o model
     python benchmarks/lite.py run model texts.csv
 
-Each start is a process of its own. Single texts are answered by turns, one by the exported model
-and one by the run, with one thread each, so the ratio is within one minute of one machine. Seconds
-of the processor are beside those of the clock, which other programs lengthen.
+Each start is a process of its own. Single texts are answered by turns, by the exported model and
+by the run, with one thread each, so a ratio is within one minute of one machine: `plain` is one
+pass of the run's model; `predict` is what `selftrain predict` computes, with the passes for
+certainty, which an export does not have. Seconds of the processor are beside those of the clock,
+which other programs lengthen.
 """
 
 from __future__ import annotations
@@ -57,11 +59,9 @@ def main() -> None:
     print(json.dumps(speed))
     first = starts["lite"]["cpu seconds"]
     memory = starts["lite"]["megabytes"]
-    ratio = speed["times as fast, processor"]
-    print(
-        f"first answer {first:.2f} s (promised {FIRST}), {memory:.0f} MB (promised {MEGABYTES}), "
-    )
-    print(f"{ratio:.1f} times as fast for single texts (promised {FASTER})")
+    ratio = speed["times as fast as predict"]
+    print(f"first answer {first:.2f} s (promised {FIRST}), {memory:.0f} MB (promised {MEGABYTES}),")
+    print(f"{ratio:.1f} times as fast as predict for single texts (promised {FASTER})")
     sys.exit(not (first <= FIRST and memory <= MEGABYTES and ratio >= FASTER))
 
 
@@ -95,14 +95,25 @@ def by_turns(run: Path, model: Path, texts: list[str]) -> dict[str, Any]:
     import torch
 
     from selftrain.data.rows import Example
+    from selftrain.model.build import with_dropout_in
     from selftrain.runs.read import load as load_run
+    from selftrain.training.annotate import annotate
+    from selftrain.training.machine import Machine
     from selftrain_lite import load
 
     torch.set_num_threads(1)
     lite, whole = load(model, threads=1), load_run(run)
+    mc_model, machine = with_dropout_in(whole, "last"), Machine(device="cpu", threads=1)
+
+    def predicted(text: str) -> Any:
+        ((_, votes),) = annotate(mc_model, [Example("", text)], 10, seed=0, machine=machine)
+        logits = votes.plain.log() / whole.temperature
+        return logits.softmax(1)[0].numpy()
+
     answer = {
         "lite": lambda text: lite.predict_proba([text])[0],
-        "selftrain": lambda text: whole.probabilities([Example("", text)])[0].numpy(),
+        "plain": lambda text: whole.probabilities([Example("", text)])[0].numpy(),
+        "predict": predicted,
     }
     clock: dict[str, list[float]] = {name: [] for name in answer}
     cpu: dict[str, list[float]] = {name: [] for name in answer}
@@ -114,14 +125,17 @@ def by_turns(run: Path, model: Path, texts: list[str]) -> dict[str, Any]:
             found[name] = ask(text)
             clock[name].append(time.perf_counter() - before[0])
             cpu[name].append(time.process_time() - before[1])
-        differ = max(differ, float(abs(found["lite"] - found["selftrain"]).max()))
-    milliseconds = {name: 1e3 * median(times) for name, times in cpu.items()}
-    ratio = median(b / a for a, b in zip(cpu["lite"], cpu["selftrain"], strict=True))
+        differ = max(differ, *(float(abs(found["lite"] - p).max()) for p in found.values()))
+
+    def faster(times: dict[str, list[float]], than: str) -> float:
+        return round(median(b / a for a, b in zip(times["lite"], times[than], strict=True)), 2)
+
     return {
         "texts": len(texts),
-        "processor, ms a text": {name: round(value, 2) for name, value in milliseconds.items()},
-        "times as fast, processor": round(ratio, 2),
-        "times as fast, clock": round(median(clock["selftrain"]) / median(clock["lite"]), 2),
+        "processor, ms a text": {n: round(1e3 * median(each), 2) for n, each in cpu.items()},
+        "times as fast as plain": faster(cpu, "plain"),
+        "times as fast as predict": faster(cpu, "predict"),
+        "the same by the clock": [faster(clock, "plain"), faster(clock, "predict")],
         "largest difference": differ,
     }
 

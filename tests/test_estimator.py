@@ -178,7 +178,7 @@ def test_whole_numbers_beside_a_gap_are_floats_as_in_any_array(make: Make) -> No
     [
         ([1, "1"] * 4, "cannot be sorted"),
         ([["good"], ["bad"]] * 4, "cannot be sorted"),
-        (["a", " a"] * 4, "do not differ by name"),
+        (["a", " a"] * 4, "one class"),
         (["", "a"] * 4, "do not differ by name"),
         (["good"] * 8, "one class"),
         (LABELS[:-1], "8 texts have 7 labels"),
@@ -302,3 +302,10 @@ def test_a_template_for_a_head_is_warned_of(make: Make) -> None:
 def test_half_a_character_is_no_text() -> None:
     with pytest.raises(DataError, match="text 2 holds half a character"):
         examples_of(["a film", ("yes", "\ud800")])
+
+
+def test_other_writings_of_a_label_are_one_class_and_a_warning_counts_them(make: Make) -> None:
+    labels = [f"{each}\u200b" if n == 0 else each for n, each in enumerate(LABELS)]
+    with pytest.warns(UserWarning, match="coded accents alone: one class: 1"):
+        model = make(rounds=0).fit(TEXTS, labels, unlabelled=POOL)
+    assert model.classes_.tolist() == list(model.model_.labels) == ["bad", "good"]

@@ -64,9 +64,46 @@ def test_a_folder_that_holds_something_is_not_written_over(
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(RunError, match="is not empty"):
         fitted.save(tmp_path)
-    with pytest.raises(RunError, match="cannot write"):
+    with pytest.raises(RunError, match="is a file; a saved model is a folder"):
         fitted.save(tmp_path / "thesis.txt")
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+NOT_LOCAL = {
+    "an address": ("s3://bucket/model", "is an address"),
+    "the address of a file": ("file:///model", "is an address"),
+    "a name that is not UTF-8": (os.fsdecode(b"mod\xffel"), "is not UTF-8"),
+    "a NUL": ("mod\0el", "has a NUL character"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_LOCAL)
+def test_a_place_that_not_every_library_can_write_is_refused(
+    name: str, fitted: SelfTrainingClassifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    place, problem = NOT_LOCAL[name]
+    with pytest.raises(RunError, match=problem) as caught:
+        fitted.save(place)
+    assert caught.value.hint
+    assert "\n" not in caught.value.message
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_saved_model_a_pipe_and_a_link_to_itself_are_not_written_over(
+    fitted: SelfTrainingClassifier, tmp_path: Path
+) -> None:
+    fitted.save(tmp_path / "model")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    for name, problem in (
+        ("model", "is not empty: it holds 'estimator.json'"),
+        ("pipe", "is a file; a saved model is a folder"),
+        ("loop", "leads to itself|cannot write"),
+    ):
+        with pytest.raises(RunError, match=problem) as caught:
+            fitted.save(tmp_path / name)
+        assert caught.value.hint
 
 
 def test_the_working_folder_is_not_replaced_under_who_works_in_it(

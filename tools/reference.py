@@ -319,6 +319,12 @@ def python() -> Iterator[str]:
     for name in order:
         yield f"## {name}"
         yield from description(name, named[name])
+    room = importlib.import_module("selftrain.report")
+    yield "## selftrain.report"
+    yield "`from selftrain.report import …` gives these two."
+    for name in sorted(room.__all__, key=str.lower):
+        yield f"### {name}"
+        yield from description(name, getattr(room, name))
 
 
 def rank(value: Any) -> int:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from selftrain.method.recipes import recipe
     from selftrain.method.spec import Method, Tune
     from selftrain.model.backbone import load as load_backbone
+    from selftrain.runs.saved import SavedRun, read_run
     from selftrain.training.evaluate import evaluate
     from selftrain.training.job import Job
     from selftrain.training.loop import Round, self_train
@@ -33,6 +34,7 @@ _HOMES = {
     "Lesson": "data.rows",
     "Method": "method.spec",
     "Round": "training.loop",
+    "SavedRun": "runs.saved",
     "SelfTrainingClassifier": "estimator",
     "SelftrainError": "errors",
     "Split": "data.rows",
@@ -40,6 +42,7 @@ _HOMES = {
     "Tune": "method.spec",
     "evaluate": "training.evaluate",
     "load_backbone": "model.backbone",
+    "read_run": "runs.saved",
     "recipe": "method.recipes",
     "self_train": "training.loop",
 }
@@ -51,6 +54,7 @@ __all__ = [
     "Lesson",
     "Method",
     "Round",
+    "SavedRun",
     "SelfTrainingClassifier",
     "SelftrainError",
     "Split",
@@ -59,6 +63,7 @@ __all__ = [
     "__version__",
     "evaluate",
     "load_backbone",
+    "read_run",
     "recipe",
     "self_train",
 ]

@@ -133,6 +133,26 @@ def check_local(path: Path, what: str) -> None:
         raise RunError(f"{shown} has a NUL character in its name", "choose another name")
 
 
+def check_new_folder(path: Path, what: str) -> None:
+    """Raise unless a path is free for a new folder: nothing is there, or an empty folder.
+
+    ``what`` names the thing to be written.
+    """
+    check_local(path, what)
+    new = "choose a new folder"
+    with refusals(path, "write"):
+        try:
+            place = path.resolve()
+        except RuntimeError:
+            raise RunError(f"{path} is a link that leads to itself", new) from None
+        if place.exists() and not place.is_dir():
+            raise RunError(f"{path} is a file; {what} is a folder", new)
+        if place.is_dir() and (names := sorted(each.name for each in place.iterdir())):
+            raise RunError(f"{path} is not empty: it holds {brief(names[0])!r}", new)
+        if place == Path.cwd():  # replacing it would leave the process in a removed folder
+            raise RunError(f"{path} is the working folder", f"{new} in it")
+
+
 def check_target(path: Path) -> None:
     """Raise unless a file can be written here, so that it is known before the work is done."""
     check_local(path, "a file to write")

@@ -20,15 +20,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from markupsafe import Markup
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import estimator_html_repr
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from selftrain.data.columns import name_of
-from selftrain.data.python_labels import classes_of, from_plain, to_plain
+from selftrain import html
+from selftrain.data.columns import clean_label
+from selftrain.data.python_labels import (
+    changed_by_cleaning,
+    class_name,
+    classes_of,
+    from_plain,
+    to_plain,
+)
 from selftrain.data.rows import Example, Labelled, Notes, Split, example_of, is_empty, missing
 from selftrain.data.split import make_split
-from selftrain.disk import plain_file, refusals, replacing
+from selftrain.disk import check_new_folder, plain_file, refusals, replacing
 from selftrain.errors import DataError, ModelError, RunError
 from selftrain.runs.manifest import MANIFEST
 
@@ -37,6 +46,7 @@ if TYPE_CHECKING:
     from selftrain.method.spec import Method
     from selftrain.model.classifier import Classifier
     from selftrain.runs.watch import Watch
+    from selftrain.training.estimate import Estimate
     from selftrain.training.loop import Round
 
 Texts = Iterable[str] | Iterable[tuple[str, str]]
@@ -44,6 +54,7 @@ log = logging.getLogger(__name__)
 
 FACTS = "estimator.json"
 LARGEST_FACTS = 1_000_000  # bytes
+SAME_CLASS = "labels that differ by blanks, invisible characters or coded accents alone: one class"
 
 
 class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -124,6 +135,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         labels = labels_of(y)
         classes = classes_of(labels)
         notes = Notes()
+        notes.add(SAME_CLASS, changed_by_cleaning(labels, classes))
         pool = () if unlabelled is None else unlabelled
         split = split_of(examples_of(X), labels, examples_of(pool), notes)
         task = self._task(classes, pair=split.labelled[0].example.pair is not None)
@@ -160,8 +172,8 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def _task(self, classes: Sequence[Any], *, pair: bool) -> Task:
         from selftrain.data.task import Task
 
-        words = {name_of(label): word for label, word in (self.words or {}).items()}
-        task = Task("task", tuple(map(name_of, classes)), pair=pair)
+        words = {class_name(label): word for label, word in (self.words or {}).items()}
+        task = Task("task", tuple(map(class_name, classes)), pair=pair)
         return task.changed({"template": self.template, "words": words})
 
     def _method(self) -> Method:
@@ -188,12 +200,9 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def save(self, folder: str | Path) -> None:
         """Write the model to a new folder: labels, trained tensors, which backbone it needs."""
         check_is_fitted(self, "model_")
+        check_new_folder(Path(folder), "a saved model")
         place = Path(folder).resolve()
         with refusals(place, "write"):
-            if place.exists() and any(place.iterdir()):
-                raise RunError(f"{place} is not empty", "choose a new folder")
-            if place == Path.cwd():  # replacing it would leave the process in a removed folder
-                raise RunError(f"{place} is the working folder", "choose a new folder in it")
             place.parent.mkdir(parents=True, exist_ok=True)
         facts = {
             "params": plain_params(self.get_params()),
@@ -234,11 +243,50 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             model.temperature = temperature
         return self
 
+    def _html_repr(self) -> str:
+        """What a notebook shows: of a fitted classifier its rounds, else scikit-learn's diagram."""
+        if not hasattr(self, "rounds_"):
+            return str(estimator_html_repr(self))
+        accuracies = [expected_of(self.estimate_, round_) for round_ in self.rounds_]
+        return rounds_html(repr(self), self.rounds_, accuracies)
+
+    def _repr_html_(self) -> str:
+        return self._html_repr()
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._html_repr()}
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.one_d_array = tags.input_tags.string = True
         tags.input_tags.two_d_array = False
         return tags
+
+
+# ── in a notebook ────────────────────────────────────────────────────────────────────────────
+
+
+def expected_of(estimate: Estimate | None, round_: Round) -> float | None:
+    """The expected accuracy of the model of a round; None where nothing is expected."""
+    if estimate is None or round_.failed:
+        return None
+    return estimate.of(round_.number).expected.accuracy
+
+
+def rounds_html(title: str, rounds: Sequence[Round], accuracies: Sequence[float | None]) -> str:
+    """A small table of rounds, with a line through what is expected of them."""
+    rows = [
+        [
+            f"round {round_.number}" if round_.number else "teacher",
+            round_.numbers.get("picked", html.NOTHING),
+            html.NOTHING if accuracy is None else f"{accuracy:.2f}",
+            "yes" if round_.accepted else "no",
+        ]
+        for round_, accuracy in zip(rounds, accuracies, strict=True)
+    ]
+    table = html.table(["round", "picked", "expected accuracy", "accepted"], rows)
+    line = html.sparkline(accuracies, "expected accuracy by round")
+    return str(Markup("<p><b>{}</b></p>{}{}").format(html.shortened(title), line, table))
 
 
 # ── texts and labels as people have them ─────────────────────────────────────────────────────
@@ -260,7 +308,7 @@ def split_of(
         elif is_empty(example):
             raise DataError(f"text {number} is empty, and labelled {label!r}", "leave it out")
         else:
-            gold.append(Labelled(example, name_of(label)))
+            gold.append(Labelled(example, class_name(label)))
     if not (pool or more):
         raise DataError(
             "there are no unlabelled texts to learn from",
@@ -297,7 +345,7 @@ def labels_of(y: Iterable[Any]) -> list[Any]:
 def plain_params(params: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters for a file; label words go by the names of their classes, as in the model."""
     words = params["words"]
-    named = words and {name_of(label): word for label, word in words.items()}
+    named = words and {class_name(label): word for label, word in words.items()}
     return {**params, "words": named}
 
 
@@ -325,7 +373,7 @@ def read_facts(path: Path, labels: Sequence[str]) -> tuple[dict[str, Any], Any, 
         classes = from_plain(list(facts["classes"]), facts.get("type"))
         if not params.keys() <= SelfTrainingClassifier().get_params().keys():
             raise ValueError("it has unknown parameters")
-        if [name_of(label) for label in classes] != list(labels):
+        if [class_name(label) for label in classes] != list(map(clean_label, labels)):
             raise ValueError("its classes are not those of the model")
         temperature = float(facts.get("temperature", 1.0))
         if not 0.01 < temperature < 100:  # as ``expected.Temperature``, without torch

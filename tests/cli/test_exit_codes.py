@@ -154,7 +154,7 @@ def test_without_a_command_the_help_page_is_printed() -> None:
     ("line", "problem", "hint"),
     [
         ("learn", "No such command 'learn'", "selftrain --help"),
-        ("fit", "Missing argument", "selftrain fit --help"),
+        ("predict", "Missing argument", "selftrain predict --help"),
         ("fit a.csv -o run", "Missing option '--unlabelled'", "selftrain fit --help"),
         ("methods --jsn", "No such option", "selftrain methods --help"),
         ("fit a.csv -u b.csv -o run --rounds two", "Invalid value", "selftrain fit --help"),

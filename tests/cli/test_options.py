@@ -40,7 +40,7 @@ def test_shots_are_drawn_by_the_seed_of_the_config_too(folder: Path) -> None:
     """A seed counts wherever it is given."""
 
     def drawn(**settings: Any) -> set[str]:
-        files = DataOptions(Path("labelled.csv"), [Path("pool.csv")])
+        files = DataOptions(labelled=Path("labelled.csv"), unlabelled=[Path("pool.csv")])
         split, _ = read_rows(files, Config(shots=2, **settings), Notes())
         return {row.example.text for row in split.labelled}
 
@@ -53,6 +53,18 @@ def test_label_words_may_belong_to_a_label_with_an_equals_sign() -> None:
     assert words_of(["a=b=great", "c=bad"]) == {"a=b": "great", "c": "bad"}
     with pytest.raises(ConfigError, match="expected LABEL=WORD"):
         words_of(["=great"])
+
+
+def test_the_label_of_a_word_is_cleaned_as_in_a_file() -> None:
+    assert words_of(["Cafe\u0301=coffee", " tea\u200b =tea"]) == {"Caf\xe9": "coffee", "tea": "tea"}
+    with pytest.raises(ConfigError, match="--word is '\\\\u200b=x'"):
+        words_of(["\u200b=x"])
+
+
+def test_two_words_for_one_class_are_refused() -> None:
+    with pytest.raises(ConfigError, match="gives `Caf\xe9` two words: `bar` and `pub`") as caught:
+        words_of(["Cafe\u0301=bar", "Caf\xe9=pub"])
+    assert "--task FILE" in caught.value.hint
 
 
 # ── bundles ──────────────────────────────────────────────────────────────────────────────────

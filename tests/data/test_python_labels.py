@@ -12,7 +12,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from selftrain.data.python_labels import classes_of, from_plain, to_plain
+from selftrain.data.python_labels import (
+    changed_by_cleaning,
+    class_name,
+    classes_of,
+    from_plain,
+    to_plain,
+)
+from selftrain.data.read import read_labelled
+from selftrain.data.rows import Notes
 from selftrain.errors import DataError
 
 
@@ -45,7 +53,10 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
     "numbers beside strings": ([1, "a"], "cannot be sorted"),
     "lists": ([["a"], ["b"]], "cannot be sorted"),
     "blanks alone": ([" ", "b"], "do not differ by name"),
-    "the same but for blanks": (["a", "a "], "do not differ by name"),
+    "another case": (["Good", "good"], "`Good` and `good` differ only in case"),
+    "another number": (["1", "1.0"], "`1` and `1.0` differ only in how they are written"),
+    "wide letters": (["A", "Ａ"], "differ only in how they are written"),
+    "two blanks inside": (["very good", "very  good"], "differ only in how they are written"),
     "no label as -1": ([-1, 0, 1], "label -1 stands beside 2 others"),
     "no label as -1.0": ([-1.0, 0.0, 1.0], "label -1 stands beside 2 others"),
     "no label as text": (["-1", "bad", "good"], "label -1 stands beside 2 others"),
@@ -65,6 +76,35 @@ def test_the_hint_for_minus_one_is_none() -> None:
     with pytest.raises(DataError) as caught:
         classes_of([-1, 0, 1])
     assert "None" in caught.value.hint
+
+
+SAME = {
+    "blanks": ["good", " good", "bad"],
+    "a character without width": ["good", "go\u200bod", "bad"],
+    "accents in pieces": ["caf\xe9", "cafe\u0301", "bad"],
+    "two other writings": [" good", "good ", "bad"],
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_labels_that_nobody_can_tell_apart_are_one_class_as_in_a_file(name: str) -> None:
+    labels = SAME[name]
+    classes = classes_of(labels * 2)
+    assert classes.tolist() == sorted({"bad", class_name(labels[0])})
+    assert changed_by_cleaning(labels, classes) == len(set(labels) - set(classes.tolist()))
+    read = read_labelled([(f"text {n}", each) for n, each in enumerate(labels)], notes=Notes())
+    assert {row.label for row in read} == set(classes.tolist())
+
+
+def test_the_hint_for_labels_that_look_alike_names_no_flag_of_the_command_line() -> None:
+    with pytest.raises(DataError) as caught:
+        classes_of(["Good", "good"])
+    assert caught.value.hint == "write both the same way, or rename one"
+
+
+def test_a_label_with_one_writing_comes_back_as_it_was_given() -> None:
+    assert classes_of([" good", "cafe\u0301"]).tolist() == [" good", "cafe\u0301"]
+    assert class_name("cafe\u0301") == "caf\xe9"
 
 
 BROUGHT_BACK: dict[str, list[Any]] = {

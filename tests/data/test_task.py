@@ -78,6 +78,8 @@ def test_a_task_comes_from_a_file_of_ones_own(tmp_path: Path) -> None:
         ('name = "x"\nlabels = "ab"', "odd.toml`: `labels` is 'ab': input should be a valid tuple"),
         ('name = "x"', "odd.toml`: `labels`: field required"),
         ('name = "x"\nlabels = ["a", "b"]\nmax_length = 2', "max_length is 2"),
+        ('name = "x"\nlabels = ["a", "b"]\nwords = 5', "`words` is 5"),
+        ('name = "x"\nlabels = ["a", 5]', "`labels.1` is 5"),
     ],
 )
 def test_a_file_that_says_something_else_is_an_error(
@@ -132,3 +134,42 @@ def test_pairs_and_single_texts_are_not_mixed_up() -> None:
         find("sst2").checked(find("sst2").labels, pair=True)
     with pytest.raises(ConfigError, match="reads pairs, the data has one text"):
         find("rte").checked(find("rte").labels, pair=False)
+
+
+# ── names of classes ─────────────────────────────────────────────────────────────────────────
+
+CAFE, IN_PIECES = "Caf\xe9", "Cafe\u0301"
+
+
+def test_the_classes_of_a_task_file_are_cleaned_as_those_of_data(tmp_path: Path) -> None:
+    path = tmp_path / "places.toml"
+    lines = (f'name = "places"\nlabels = ["{IN_PIECES}", " bar\u200b "]', f'f1_of = "{IN_PIECES}"')
+    words = f'[words]\n"{IN_PIECES} " = "coffee"\nbar = ["beer", "wine"]'
+    path.write_text("\n".join((*lines, words)), "utf-8")
+    task = find(path)
+    assert task.labels == (CAFE, "bar")
+    assert task.words == {CAFE: ("coffee",), "bar": ("beer", "wine")}
+    assert task.f1_of == CAFE
+    assert task.checked([CAFE, "bar"], pair=False) == task
+
+
+def test_a_word_for_a_class_reaches_it_however_it_is_typed() -> None:
+    task = from_labels([CAFE, "bar"]).changed({"words": {IN_PIECES: "coffee", "bar ": "beer"}})
+    assert task.words == {CAFE: ("coffee",), "bar": ("beer",)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"words": {CAFE: "coffee", IN_PIECES: "tea"}}, "class `Caf\xe9` has its words twice"),
+        ({"labels": [CAFE, IN_PIECES]}, "each class once"),
+        ({"labels": [CAFE, "\u200b"]}, "a class has an empty name"),
+        ({"words": {" ": "tea"}}, "a class has an empty name"),
+    ],
+)
+def test_names_that_are_the_same_or_empty_after_cleaning_are_refused(
+    changes: dict[str, object], problem: str
+) -> None:
+    with pytest.raises(ConfigError, match=problem) as caught:
+        from_labels([CAFE, "bar"]).changed(changes)
+    assert caught.value.hint

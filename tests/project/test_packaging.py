@@ -50,6 +50,7 @@ def test_the_wheel_carries_its_data_and_its_licences(dist: Path) -> None:
         "selftrain/py.typed",
         "selftrain/data/tasks/sst2.toml",
         "selftrain/experiments/published.toml",
+        "selftrain/review/page/review.js",
         "selftrain/model/addons/minilm-mlm/addon.safetensors",
         "selftrain/model/addons/minilm-mlm/README.md",  # its licence and its texts
     ):

@@ -31,7 +31,7 @@ from selftrain.method.changes import method_of
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 GUIDES = sorted((ROOT / "docs").glob("guide*.md"))
-PAGES = [README, *GUIDES]
+PAGES = [README, *GUIDES, ROOT / "docs" / "interop.md"]
 KINDS = {"", "python", "toml", "text"}
 OTHERS = ("python3 -m venv ", ".venv/bin/pip install ", ". .venv/bin/activate")
 """Lines of a shell that install; ``make test-slow`` installs the wheel."""

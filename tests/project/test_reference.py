@@ -63,7 +63,8 @@ def test_every_command_has_a_section() -> None:
     page = (PAGES / "command-line.md").read_text("utf-8")
     for command in app.registered_commands:
         assert command.callback is not None
-        assert f"\n## selftrain {command.callback.__name__}\n" in page
+        name = command.name or command.callback.__name__.replace("_", "-")
+        assert f"\n## selftrain {name}\n" in page
 
 
 def test_every_part_of_a_method_has_a_table_with_all_its_entries(tool: ModuleType) -> None:

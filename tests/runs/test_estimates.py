@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -12,6 +11,7 @@ import pytest
 import torch
 
 import small_run
+from damage import changed_inside
 from selftrain.data.rows import Labelled, Split
 from selftrain.errors import LockedError, RunError
 from selftrain.model.backbone import Backbone
@@ -181,13 +181,7 @@ def test_an_estimate_from_a_stranger_is_not_trusted(
     job = small_run.job(backbone, replace(small_run.METHOD, rounds=0))
     run = tmp_path / "run"
     estimate_of(run, job, trained(run, job))
-    path = run / ESTIMATE
-    facts = json.loads(path.read_text())
-    inner = facts
-    for step in place[:-1]:
-        inner = inner[step]
-    inner[place[-1]] = value
-    path.write_text(json.dumps(facts))
+    changed_inside(run / ESTIMATE, place, value)
     with pytest.raises(RunError, match=r"estimate\.json"):
         load(run, backbone=str(backbone.name))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import stat
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,6 +11,7 @@ import pytest
 
 import small_run
 from command import snapshot
+from damage import changed_inside
 from selftrain.data.rows import Example, Labelled, Split
 from selftrain.errors import RunError
 from selftrain.method.recipes import recipe
@@ -57,7 +57,8 @@ def test_a_ladder_is_stored_beside_the_estimate_and_read_again(
     first = ladder_of(run, job)
     assert stat.S_IMODE((run / LADDER).stat().st_mode) == 0o600
     assert {path.name for path in run.iterdir()} == {
-        *(".lock", "manifest.json", "rounds", "estimate.json", "ladder.json", "rungs")
+        *(".lock", "manifest.json", "rounds", "rungs"),
+        *("estimate.json", "opinions.parquet", "ladder.json"),
     }
     before = snapshot(run)
     monkeypatch.setattr(ladders, "climb", no_training)
@@ -215,13 +216,7 @@ def test_a_ladder_from_a_stranger_is_not_trusted(
 ) -> None:
     run = tmp_path / "run"
     ladder_of(run, job)
-    path = run / LADDER
-    facts = json.loads(path.read_text())
-    inner = facts
-    for step in place[:-1]:
-        inner = inner[step]
-    inner[place[-1]] = value
-    path.write_text(json.dumps(facts))
+    changed_inside(run / LADDER, place, value)
     with pytest.raises(RunError, match=r"ladder\.json"):
         ladder_of(run, job)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,16 @@ from selftrain.runs.write import Run
 
 def rewritten(path: Path, **new: object) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), **new}))
+
+
+def changed_inside(path: Path, place: Sequence[str | int], value: object) -> None:
+    """Change one entry of a JSON file; ``place`` leads to it from outside to inside."""
+    facts = json.loads(path.read_text())
+    inner = facts
+    for step in place[:-1]:
+        inner = inner[step]
+    inner[place[-1]] = value
+    path.write_text(json.dumps(facts))
 
 
 def relisted(folder: Path, **files: str) -> None:

@@ -28,7 +28,10 @@ from selftrain.cli import (
     export,
     figures,
     fit,
+    interop,
     look,
+    report,
+    review,
     serve,
     sweep,
     tables,
@@ -48,9 +51,12 @@ for command in (
     fit.fit,
     answer.predict,
     answer.evaluate,
+    report.report,
     export.export,
     serve.serve,
     audit.audit,
+    review.review,
+    interop.export_labels,
     bench.bench,
     tables.table,
     sweep.sweep,
@@ -59,6 +65,7 @@ for command in (
     look.doctor,
 ):
     app.command(cls=Once)(command)
+app.command("import", cls=Once)(interop.import_labels)  # as a function it is a word of Python
 app.add_typer(figures.figure, name="figure")
 
 STOPPED = 130  # the exit code of a program ended by Ctrl-C; typer's too

@@ -23,7 +23,7 @@ how = "topk"
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from types import NoneType
 from typing import Any, Protocol, get_args, get_origin, get_type_hints
@@ -112,18 +112,22 @@ def entry_kind(hint: Any) -> type:
 KINDS = {name: entry_kind(hint) for name, hint in get_type_hints(Config).items()}
 
 
-def settings_of(file: Path | None, *bundles: Bundle) -> Config:
-    """The settings of a command: the entries of its config file, and its options on top."""
-    settings = read(file)
+def settings_of(file: Path | None, *bundles: Bundle, start: Config | None = None) -> Config:
+    """The settings of a command: the entries of its config file, and its options on top.
+
+    ``start`` has what holds where neither says anything.
+    """
+    settings = read(file, start)
     for bundle in bundles:
         settings = settings.over(bundle.entries())
     return settings
 
 
-def read(path: Path | None) -> Config:
+def read(path: Path | None, start: Config | None = None) -> Config:
     """The file's entries, each checked for name and kind; the defaults where there is no file."""
+    start = start or Config()
     if path is None:
-        return Config()
+        return start
     table = read_toml(path, "--config", hint='texts stand in quotes: backbone = "minilm"')
     for name, value in table.items():
         check_name(name, KINDS, str(path))
@@ -136,4 +140,4 @@ def read(path: Path | None) -> Config:
         check_name(name, COLUMNS, f"{path}: columns")
         if not isinstance(value, str):
             raise ConfigError(f"{path}: `columns.{name}` is {value!r}", f'{name} = "COLUMN"')
-    return Config(**table)
+    return replace(start, **table)

@@ -6,13 +6,13 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from selftrain.cli import inputs, options
+from selftrain.cli.again import AgainOptions, Earlier
 from selftrain.cli.bundles import with_options
 from selftrain.cli.config import settings_of
 from selftrain.cli.talk import Watch, resumable, say, show_evaluation, show_json, warn
@@ -43,6 +43,7 @@ class Asked:
 def fit(
     *,
     files: options.DataOptions,
+    again: AgainOptions,
     out: Annotated[
         Path,
         typer.Option(
@@ -75,34 +76,34 @@ def fit(
 
     Every round is on disk when its line is printed. A run that was stopped or killed resumes
     from its last finished round: give the same command again, with more rounds if you like.
+
+    selftrain fit --from run --labelled labelled.csv --unlabelled pool.csv
+    --corrections corrections.jsonl -o run2
     """
     from selftrain.runs.keep import rung_named
     from selftrain.runs.read import check_place
 
     started = time.monotonic()
     rung = None if keep is None else rung_named(keep)
-    settings = settings_of(method.config, files, columns, reading, method, prompt, hardware)
+    earlier = Earlier.of(again, out)
+    start = None if earlier is None else earlier.settings(method.method)
+    bundles = (files, columns, reading, method, prompt, hardware)
+    settings = settings_of(method.config, *bundles, start=start)
     check_place(out)
     with Watch() as watch:
-        job, test, machine = prepare(files, settings, watch)
+        job, test, machine = prepare(files, settings, watch, earlier)
         pace = None
         if limits.dry_run or limits.minutes is not None:
-            from selftrain.cli.plan import fitting, show_plan
-            from selftrain.method.recipes import QUICK, recipe
-            from selftrain.training.budget import Budget, Pace
+            from selftrain.cli.plan import Limits, in_time
 
-            loading = time.monotonic() - started
-            budget = Budget(60 * (limits.minutes or inf), started)
-            replaceable = limits.minutes is not None and not settings.method
-            quick = recipe(QUICK, settings.preset) if replaceable else None
-            with watch.busy("measuring this machine"):
-                job, plan = fitting(out, job, test, machine, budget, quick=quick)
+            default = None if settings.method or earlier else settings.preset
+            given = Limits(limits, started, default, as_json)
+            job, pace = in_time(out, job, test, machine, watch, given)
             if limits.dry_run:
-                show_plan(plan, loading, budget.seconds, as_json=as_json)
                 return
-            by_name = f" and with --method {QUICK}" if job.method == quick else ""
-            pace = Pace(plan, budget, f"the same command without --minutes{by_name} goes on")
         result = learn(out, job, test, machine, watch, Asked(rung, pace))
+        if earlier is not None:
+            result["compared"] = earlier.compare(out)
     if as_json:
         show_json(result)
     elif "test" in result:
@@ -110,7 +111,7 @@ def fit(
 
 
 def prepare(
-    files: options.DataOptions, settings: Config, watch: Watch
+    files: options.DataOptions, settings: Config, watch: Watch, earlier: Earlier | None = None
 ) -> tuple[Job, list[Labelled], Machine]:
     """Read and check everything before training: the job, the test rows, and the machine."""
     from selftrain.data.rows import Notes
@@ -118,6 +119,8 @@ def prepare(
     notes = Notes()
     with watch.busy("reading"):
         split, test = inputs.read_rows(files, settings, notes)
+        if earlier is not None:
+            split = earlier.split(split, files.unlabelled, notes)
     inputs.tell(notes, columns=True)
     with watch.busy("loading"):
         from selftrain.method.changes import method_of
@@ -125,10 +128,15 @@ def prepare(
         from selftrain.training.preflight import preflight, prompt_unused
 
         machine = inputs.machine_of(settings, watch)
-        method = method_of(settings.method, settings.preset)
+        if earlier is None:
+            method, start = method_of(settings.method, settings.preset), None
+        else:
+            method = earlier.method(settings)
+            start = earlier.task(row.label for row in split.labelled)
         warn(prompt_unused(settings.task, method))
-        task = inputs.task_of(settings.task, split)
-        job = Job(task, split, method, inputs.backbone_of(settings, method), settings.seed)
+        task = inputs.task_of(settings.task, split, start)
+        find_backbone = inputs.backbone_of if earlier is None else earlier.backbone
+        job = Job(task, split, method, find_backbone(settings, method), settings.seed)
         warn(preflight(job))
     return job, test, machine
 
@@ -180,6 +188,7 @@ def learn(
     if stopped:
         result["stopped"] = stopped
     result |= conclude(out, chosen, models, rungs, job)
+    result |= write_page(out, job)
     if test:
         result["test"] = evaluation(answering_model(out, chosen, models, job), test, machine)
         expected = round_estimate(out)
@@ -214,6 +223,18 @@ def conclude(
     if models.estimate is not None:
         result["estimate"] = asdict(models.estimate)
     return {**result, "ladder": [asdict(each) for each in rungs]}
+
+
+def write_page(out: Path, job: Job) -> dict[str, Any]:
+    """Write the report of a run into its folder, and say where; without one say why."""
+    from selftrain.report.write import write_report
+
+    page, problem = write_report(out, job.split.labelled)
+    if page is None:
+        warn([problem])
+        return {}
+    say(f"report: {page}; with texts and a map: selftrain report {out} -u POOL")
+    return {"report": str(page)}
 
 
 def say_each(lines: Iterable[str]) -> None:

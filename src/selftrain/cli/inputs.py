@@ -30,10 +30,10 @@ def read_rows(files: DataOptions, settings: Config, notes: Notes) -> tuple[Split
     from selftrain.data.read import Columns, read_labelled, read_pool
     from selftrain.data.split import make_split
 
-    check_one_stdin(files.labelled, *files.unlabelled, files.dev, files.test)
-    check_format_used(settings.format, files.labelled, *files.unlabelled, files.dev, files.test)
+    check_one_stdin(files.gold, *files.unlabelled, files.dev, files.test)
+    check_format_used(settings.format, files.gold, *files.unlabelled, files.dev, files.test)
     columns, how = Columns(**settings.columns), settings.reading()
-    gold = read_labelled(files.labelled, columns, how, notes=notes)
+    gold = read_labelled(files.gold, columns, how, notes=notes)
     if settings.shots is not None:
         gold, _ = sample(gold, settings.shots, settings.seed, notes=notes)
     pool = read_pool(files.unlabelled, columns, how, notes=notes)

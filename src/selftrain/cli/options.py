@@ -205,13 +205,18 @@ class ReadingOptions(InputFormat):
     ] = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DataOptions:
     """The files of a run, and how many labelled rows it learns from."""
 
     labelled: Annotated[
-        Path, typer.Argument(help="Labelled texts: CSV, TSV, JSON, Parquet or Excel; - is stdin.")
-    ]
+        Path | None,
+        typer.Argument(help="Labelled texts: CSV, TSV, JSON, Parquet or Excel; - is stdin."),
+    ] = None
+    labelled_file: Annotated[
+        Path | None,
+        typer.Option("--labelled", metavar="FILE", help="The same as an option."),
+    ] = None
     unlabelled: Annotated[
         list[Path],
         typer.Option(
@@ -240,6 +245,22 @@ class DataOptions:
             metavar="K", help="Learn from K rows a class, drawn by seed.", rich_help_panel=DATA
         ),
     ] = None
+
+    def __post_init__(self) -> None:
+        given = [file for file in (self.labelled, self.labelled_file) if file is not None]
+        if len(given) != 1:
+            problem = "are given twice" if given else "are not given"
+            raise ConfigError(
+                f"the labelled texts {problem}; expected one file",
+                "selftrain fit labelled.csv --unlabelled pool.csv -o run",
+            )
+
+    @property
+    def gold(self) -> Path:
+        """The file of the labelled texts."""
+        file = self.labelled or self.labelled_file
+        assert file is not None
+        return file
 
     def entries(self) -> Entries:
         """As entries of a Config."""
@@ -497,14 +518,24 @@ class FormatOptions:
 def words_of(items: Sequence[str]) -> dict[str, str]:
     """The label word of each class, from ``LABEL=WORD``; a label may hold an equals sign.
 
+    Labels are cleaned as those of data files are.
+
     >>> words_of(["positive=great", "a=b=bad"])
     {'positive': 'great', 'a=b': 'bad'}
     """
-    words = {}
+    from selftrain.data.columns import clean_label
+
+    words: dict[str, str] = {}
     for item in items:
-        label, equals, word = item.rpartition("=")
+        typed, equals, word = item.rpartition("=")
+        label = clean_label(typed)
         if not (label and equals and word):
             raise ConfigError(f"--word is {item!r}; expected LABEL=WORD", "--word positive=great")
+        if label in words:
+            raise ConfigError(
+                f"--word gives `{label}` two words: `{words[label]}` and `{word}`",
+                "leave one out; several words of a class stand in a task file: --task FILE",
+            )
         words[label] = word
     return words
 

@@ -2,23 +2,62 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
-from math import ceil
+from math import ceil, inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from selftrain.cli.talk import say, show, show_json
+from selftrain.cli.options import TimeOptions
+from selftrain.cli.talk import Watch, say, show, show_json
 from selftrain.errors import ConfigError
 
 if TYPE_CHECKING:
     from selftrain.data.rows import Labelled
     from selftrain.method.spec import Method
-    from selftrain.training.budget import Budget
+    from selftrain.training.budget import Budget, Pace
     from selftrain.training.job import Job
     from selftrain.training.machine import Machine
     from selftrain.training.plan import Plan, TimedStage
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a command may take, or that it only shows what it would take."""
+
+    asked: TimeOptions
+    started: float
+    """When the command began, by the clock that only goes forward."""
+    preset: str | None
+    """Of the quick method that may take the place of the default; None where none may."""
+    as_json: bool
+
+
+def in_time(
+    out: Path,
+    job: Job,
+    test: Sequence[Labelled],
+    machine: Machine,
+    watch: Watch,
+    limits: Limits,
+) -> tuple[Job, Pace | None]:
+    """The job that fits into the time, and what stops it; a dry run is shown and has no pace."""
+    from selftrain.method.recipes import QUICK, recipe
+    from selftrain.training.budget import Budget, Pace
+
+    loading = time.monotonic() - limits.started
+    budget = Budget(60 * (limits.asked.minutes or inf), limits.started)
+    replaceable = limits.asked.minutes is not None and limits.preset is not None
+    quick = recipe(QUICK, limits.preset or "") if replaceable else None
+    with watch.busy("measuring this machine"):
+        job, plan = fitting(out, job, test, machine, budget, quick=quick)
+    if limits.asked.dry_run:
+        show_plan(plan, loading, budget.seconds, as_json=limits.as_json)
+        return job, None
+    by_name = f" and with --method {QUICK}" if job.method == quick else ""
+    return job, Pace(plan, budget, f"the same command without --minutes{by_name} goes on")
 
 
 def fitting(

@@ -113,7 +113,9 @@ def place(out: Path | None) -> Iterator[Path]:
 def export(run: Path, folder: Path, choices: list[str]) -> None:
     """Export in a process of its own, so that torch is not in the memory of the server."""
     command = [sys.executable, "-m", "selftrain", "export", "-o", str(folder), *choices]
-    code = subprocess.run([*command, "--", str(run)], stdout=sys.stderr, check=False).returncode
+    code = subprocess.run(
+        [*command, "--", str(run)], stdout=subprocess.DEVNULL, check=False
+    ).returncode
     if code:
         raise typer.Exit(code)  # the process has said why
 

@@ -136,7 +136,10 @@ def clean_label(label: str) -> str:
     return re.sub(r"^[\s\u200c\u200d]+|[\s\u200c\u200d]+$", "", plain)
 
 
-def check_look_alikes(name: str, labels: Iterable[str]) -> None:
+EXACT = "write both the same way, or keep them as two classes: --exact-labels"
+
+
+def check_look_alikes(name: str, labels: Iterable[str], hint: str = EXACT) -> None:
     """Raise for two labels that a reader takes for one: `Good` and `good`, `1` and `1.0`."""
     first_of: dict[str, str] = {}
     for label in labels:
@@ -145,7 +148,7 @@ def check_look_alikes(name: str, labels: Iterable[str]) -> None:
             how = "in case" if first.casefold() == label.casefold() else "in how they are written"
             raise DataError(
                 f"{name}: the labels `{first}` and `{label}` differ only {how}",
-                "write both the same way, or keep them as two classes: --exact-labels",
+                hint,
             )
 
 

@@ -1,7 +1,8 @@
 """Labels given in Python: those that can be classes, and how they come back from a file.
 
 A label is a string, a number, or a truth value. Anything else would be trained and then come back
-as something else, so it is refused before.
+as something else, so it is refused before. Strings follow the rules of files: those that nobody
+could tell apart are one class, and those that look alike are an error.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from selftrain.data.columns import name_of
+from selftrain.data.columns import check_look_alikes, clean_label, name_of
 from selftrain.data.rows import missing
 from selftrain.errors import DataError
 
@@ -38,18 +39,50 @@ def classes_of(labels: Iterable[Any]) -> Any:
     kinds = sorted({kind_of(label) for label in classes})
     if len(kinds) > 1:
         raise DataError(f"the labels are of two kinds: {' and '.join(kinds)}", AS_STRINGS)
-    names = [name_of(label) for label in classes]
+    if kinds == ["string"]:
+        classes = _one_of_each(classes)
+    names = [class_name(label) for label in classes]
     if "" in names or len(set(names)) < len(names):
         raise DataError(f"the labels {classes} do not differ by name", "give each class a name")
+    if kinds == ["string"]:
+        check_look_alikes("the labels of fit", names, "write both the same way, or rename one")
     if NO_LABEL in names and len(names) > 2:
         raise DataError(
             f"label -1 stands beside {len(names) - 1} others; here it is a class of its own",
             "a text without a label has None; if it is a class, give it a name: 'negative'",
         )
     found = np.asarray(classes)
-    if [name_of(label) for label in found] != names:
+    if [class_name(label) for label in found] != names:
         raise DataError(f"the labels {classes} cannot be kept as they are in one array", AS_STRINGS)
     return found
+
+
+def class_name(label: object) -> str:
+    """The name of a class: of a string the one that it has in files too.
+
+    >>> class_name(" cafe\u0301\u200b ") == "caf\xe9", class_name(1.0), class_name(True)
+    (True, '1', 'True')
+    """
+    return clean_label(name_of(label))
+
+
+def changed_by_cleaning(labels: Iterable[Any], classes: Iterable[Any]) -> int:
+    """How many labels are another writing of their class.
+
+    >>> changed_by_cleaning(["good", "good ", None], ["bad", "good"])
+    1
+    """
+    known = set(classes)
+    return sum(not missing(label) and label not in known for label in labels)
+
+
+def _one_of_each(labels: Sequence[str]) -> list[str]:
+    """Labels without other writings of the same; a label with a single writing stays as it is."""
+    by_name: dict[str, str] = {}
+    for label in labels:
+        name = class_name(label)
+        by_name[name] = name if name in by_name else label
+    return sorted(by_name.values())
 
 
 def kind_of(label: object) -> str:

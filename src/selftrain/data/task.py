@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from selftrain.data.columns import clean_label
 from selftrain.data.toml import check_name, read_tables
 from selftrain.errors import ConfigError, DataError, parsed, require
 
@@ -130,12 +132,27 @@ def known() -> list[str]:
 def _parse(facts: Mapping[str, Any], where: str) -> Task:
     for key in facts:
         check_name(key, [field.name for field in fields(Task)], where)
-    words = _word_lists(facts.get("words"))
-    return parsed(Task, {**facts, "words": words}, where, ConfigError, HINT)
+    cleaned = {**facts, "words": _word_lists(facts.get("words"), where)}
+    cleaned["f1_of"] = _cleaned(facts.get("f1_of"))
+    if isinstance(facts.get("labels"), list | tuple):
+        cleaned["labels"] = [_cleaned(label) for label in facts["labels"]]
+    for names in (cleaned["words"], cleaned.get("labels")):
+        if isinstance(names, Mapping | list) and "" in names:
+            raise ConfigError(f"{where}: a class has an empty name", HINT)
+    return parsed(Task, cleaned, where, ConfigError, HINT)
 
 
-def _word_lists(words: Any) -> Any:
-    """Label words with a single word put into a list."""
+def _cleaned(label: Any) -> Any:
+    """The name of a class as it is in files of data; what is no name is left to be refused."""
+    return clean_label(label) if isinstance(label, str) else label
+
+
+def _word_lists(words: Any, where: str) -> Any:
+    """Label words by the names of their classes, with a single word put into a list."""
     if not isinstance(words, Mapping):
         return words or {}
-    return {label: [word] if isinstance(word, str) else word for label, word in words.items()}
+    by_name = {_cleaned(label): word for label, word in words.items()}
+    if len(by_name) < len(words):
+        twice, _ = Counter(map(_cleaned, words)).most_common(1)[0]
+        raise ConfigError(f"{where}: class `{twice}` has its words twice", HINT)
+    return {label: [word] if isinstance(word, str) else word for label, word in by_name.items()}

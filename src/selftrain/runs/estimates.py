@@ -114,7 +114,7 @@ def read_estimate(folder: Path) -> Stored | None:
 
 
 def opinions_of(folder: Path, labels: Sequence[str]) -> tuple[list[Opinion], list[Opinion]]:
-    """What the folds say of the labelled rows of a run, and of rows of its pool; none if unknown."""
+    """What the folds say of the labelled rows of a run, and of rows of its pool; else none."""
     stored = read_estimate(folder)
     if stored is None or not stored.opinions:
         return [], []

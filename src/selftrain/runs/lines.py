@@ -12,6 +12,7 @@ from selftrain.errors import in_percent
 
 if TYPE_CHECKING:
     from selftrain.data.rows import Labelled
+    from selftrain.runs.record import Record
     from selftrain.training.estimate import Estimate
     from selftrain.training.ladder import Rung
     from selftrain.training.loop import Round
@@ -94,18 +95,10 @@ def estimate_lines(
 
     Their texts are for the terminal alone: no file of a run has one.
     """
-    from selftrain.training.expected import FROZEN_INTERVALS, TRAINED_INTERVALS
-
     if estimate is None:
         yield no_estimate(labelled)
         return
-    expected = estimate.of(final).expected
-    right, judged = FROZEN_INTERVALS if estimate.frozen else TRAINED_INTERVALS
-    yield (
-        f"expected accuracy {expected.accuracy:.2f}, "
-        f"between {expected.low:.2f} and {expected.high:.2f} (such intervals were right for "
-        f"{right} of {judged} models of other tasks)"
-    )
+    yield expected_line(estimate, final)
     doubts = [doubt for doubt in estimate.doubts if doubt.probability >= DOUBTFUL]
     for doubt in doubts[:SHOWN_DOUBTS]:
         text = labelled[doubt.row - 1].example.text
@@ -113,6 +106,24 @@ def estimate_lines(
             f'check a label: "{shorten(text, 60, placeholder=" …")}" is labelled `{doubt.label}`; '
             f"a model that did not see it says `{doubt.answer}`, {doubt.probability:.2f}"
         )
+
+
+def expected_line(estimate: Estimate, number: int) -> str:
+    """What is expected of the model of a round, and how often such intervals were right."""
+    expected = estimate.of(number).expected
+    right, judged = intervals_of(estimate)
+    return (
+        f"expected accuracy {expected.accuracy:.2f}, "
+        f"between {expected.low:.2f} and {expected.high:.2f} (such intervals were right for "
+        f"{right} of {judged} models of other tasks)"
+    )
+
+
+def intervals_of(estimate: Estimate) -> tuple[int, int]:
+    """How many intervals like those of this estimate had the truth in them, and of how many."""
+    from selftrain.training.expected import FROZEN_INTERVALS, TRAINED_INTERVALS
+
+    return FROZEN_INTERVALS if estimate.frozen else TRAINED_INTERVALS
 
 
 def no_estimate(labelled: Sequence[Labelled]) -> str:
@@ -172,7 +183,9 @@ def verdict(rungs: Sequence[Rung], chosen: str) -> Iterator[str]:
         yield "no simpler model is expected to be as good"
 
 
-def shown_rungs(rungs: Sequence[Rung], rounds: Sequence[Round], chosen: str) -> list[Rung]:
+def shown_rungs(
+    rungs: Sequence[Rung], rounds: Sequence[Round] | Sequence[Record], chosen: str
+) -> list[Rung]:
     """The rungs without those rounds of a head between the first and the last on its encoder."""
     from selftrain.training.ladder import name_of
 

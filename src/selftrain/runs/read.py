@@ -11,6 +11,7 @@
       opinions.parquet       what models that did not see a row say of it, without its text
       ladder.json            simple models beside those of the run: accuracy and seconds
       rungs/frozen/          a run of its own: the same split and seed with the encoder as it is
+      report.html            the page of the run, without texts, and report.json: its numbers
       keep.json              which model answers, where it is not that of the last accepted round
 
 A folder may come from anyone. Reading one follows no link, opens only files with these names, and
@@ -30,7 +31,16 @@ from selftrain.data.rows import AuditLines
 from selftrain.disk import check_local, damaged, plain_file, plain_folder, refusals, sha256
 from selftrain.errors import RunError
 from selftrain.escape import brief
-from selftrain.runs.keep import FROZEN, KEEP, OF_FROZEN, RUNGS, TEACHER, forget, frozen_folder, read_kept
+from selftrain.runs.keep import (
+    FROZEN,
+    KEEP,
+    OF_FROZEN,
+    RUNGS,
+    TEACHER,
+    forget,
+    frozen_folder,
+    read_kept,
+)
 from selftrain.runs.lessons import read_lesson
 from selftrain.runs.manifest import MANIFEST, Manifest
 from selftrain.runs.record import LESSON, MODEL, RECORD, Record
@@ -40,8 +50,12 @@ if TYPE_CHECKING:
     from selftrain.model.classifier import Classifier
 
 LOCK, ROUNDS = ".lock", "rounds"
+PAGES = ("report.html", "report.json")
 RUN_FILES = frozenset(
-    (MANIFEST, ROUNDS, LOCK, KEEP, RUNGS, "estimate.json", "opinions.parquet", "ladder.json")
+    (
+        *(MANIFEST, ROUNDS, LOCK, KEEP, RUNGS),
+        *("estimate.json", "opinions.parquet", "ladder.json", *PAGES),
+    )
 )
 """What a run folder holds at its top; nothing else may write there."""
 
@@ -131,12 +145,18 @@ def caveats(folder: str | Path, number: int | None = None) -> Iterator[str]:
 def lessons(folder: str | Path) -> Iterator[tuple[int, AuditLines]]:
     """The number and the audit of every finished round, checked as they are read."""
     folder = Path(folder)
-    labels = read_manifest(folder).task.get("labels")
-    if not (isinstance(labels, list) and all(isinstance(label, str) for label in labels)):
-        raise damaged(folder / MANIFEST, "names no classes")
+    labels = labels_of(folder)
     for record in records(folder):
         place = verified(folder, record, [LESSON])
         yield record.number, read_lesson(place / LESSON, labels)
+
+
+def labels_of(folder: Path) -> tuple[str, ...]:
+    """The classes of a run, in the order of its probabilities."""
+    labels = read_manifest(folder).task.get("labels")
+    if not (isinstance(labels, list) and all(isinstance(label, str) for label in labels)):
+        raise damaged(folder / MANIFEST, "names no classes")
+    return tuple(labels)
 
 
 def check_place(folder: str | Path) -> None:

@@ -52,6 +52,11 @@ class Record:
         return record
 
     @property
+    def encoder(self) -> int:
+        """The number of the round that trained the encoder of the model."""
+        return self.number if self.encoder_of is None else self.encoder_of
+
+    @property
     def failed(self) -> bool:
         """Whether the training failed: no other refused round ends the loop.
 

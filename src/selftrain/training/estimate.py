@@ -141,4 +141,4 @@ def _opinions(
     """One for each row, from the probabilities of the folds and of a model, [N, C]."""
     of_model = [()] * len(rows) if model is None else map(tuple, model.tolist())
     parts = zip(rows, labels, map(tuple, folds.tolist()), of_model, strict=True)
-    return tuple(Opinion(row.uid, *others) for row, *others in parts)
+    return tuple(Opinion(row.uid, label, belief, shares) for row, label, belief, shares in parts)

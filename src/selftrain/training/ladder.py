@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol
 
 import torch
 from pydantic import Field
@@ -80,7 +80,15 @@ def names_of(job: Job, rounds: Sequence[Round]) -> list[str]:
     return [*simple, *(name_of(round_) for round_ in rounds if round_.accepted)]
 
 
-def name_of(round_: Round) -> str:
+class Numbered(Protocol):
+    """A round, or the record of one."""
+
+    @property
+    def number(self) -> int:
+        """0 for the teacher, then 1, 2 and so on."""
+
+
+def name_of(round_: Numbered) -> str:
     """The name of a round as a rung."""
     return f"round {round_.number}" if round_.number else TEACHER
 

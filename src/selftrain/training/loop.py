@@ -14,6 +14,9 @@ from dataclasses import asdict, dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
+from markupsafe import Markup
+
+from selftrain import html
 from selftrain.data.rows import AuditLine, Lesson
 from selftrain.errors import NoNumberError, TrainingError, in_percent, listing
 from selftrain.method.selection import RoundDraw
@@ -71,6 +74,18 @@ class Round:
         Its model is that of the last accepted round.
         """
         return self.last and not self.accepted
+
+    def _repr_html_(self) -> str:
+        numbers = {
+            name: f"{value:.3f}" if isinstance(value, float) else str(value)
+            for name, value in self.numbers.items()
+            if isinstance(value, int | float)
+        }
+        verdict = "accepted" if self.accepted else "refused"
+        title = f"round {self.number}, {verdict}" if self.number else "teacher"
+        why = Markup("<p>{}</p>").format(html.shortened(self.why)) if self.why else ""
+        rows = [[name, value] for name, value in numbers.items()]
+        return str(Markup("{}{}").format(html.table([title, ""], rows), why))
 
 
 def self_train(

@@ -1,0 +1,1 @@
+"""Files of annotation tools: pseudo labels that go out to be checked, labels that come back."""

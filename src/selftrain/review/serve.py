@@ -1,0 +1,68 @@
+"""Open a port of this machine and answer there, until a person ends it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import webbrowser
+from contextlib import suppress
+from importlib.util import find_spec
+
+from selftrain.errors import ConfigError
+from selftrain.review.door import HOST, App
+
+PACKAGES = ("starlette", "uvicorn")
+
+
+def check_installed() -> None:
+    """Raise unless the packages of the extra are there."""
+    for name in PACKAGES:
+        if find_spec(name) is None:
+            raise ConfigError(
+                f"{name} is not installed; the extra `review` has it",
+                "pip install 'selftrain[review]'",
+            )
+
+
+def listen(port: int) -> socket.socket:
+    """A socket on this machine alone; port 0 takes any that is free."""
+    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    if os.name != "nt":  # there it would let two programs share a port
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((HOST, port))
+        found.listen(64)
+    except OSError as error:
+        found.close()
+        reason = {
+            errno.EADDRINUSE: "another program uses it",
+            errno.EACCES: "the system does not allow it",
+        }.get(error.errno or 0, error.strerror)
+        raise ConfigError(
+            f"cannot open port {port}: {reason}", "leave --port out: any free port is taken"
+        ) from None
+    return found
+
+
+def open_browser(url: str) -> bool:
+    """Show the page in a browser; False where there is none."""
+    with suppress(webbrowser.Error, OSError):
+        return webbrowser.open(url)
+    return False
+
+
+def serve(app: App, listening: socket.socket) -> None:
+    """Answer until Ctrl-C."""
+    import uvicorn
+
+    settings = uvicorn.Config(
+        app,
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        timeout_graceful_shutdown=1,
+    )
+    with suppress(KeyboardInterrupt):  # the way to end it
+        uvicorn.Server(settings).run(sockets=[listening])

@@ -123,4 +123,5 @@ def test_a_file_of_tests_can_be_read_at_once(path: Path) -> None:
 
 def test_tests_mirror_the_rooms() -> None:
     folders = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir()}
-    assert folders - {"__pycache__"} == ROOMS | {"support", "project", "browser", "lite"}
+    others = {"support", "project", "browser", "lite", "lite_server"}
+    assert folders - {"__pycache__"} == ROOMS | others

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from selftrain_lite.errors import LiteError
+from selftrain_lite.serve.command import add_serve
 from selftrain_lite.version import __version__
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def command_line() -> Parser:
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", parser_class=Parser, metavar="COMMAND")
     add_predict(commands)
+    add_serve(commands)
     info = commands.add_parser("info", help="Print what is known of a model, as JSON.")
     info.add_argument("model", type=Path, help="A folder that `selftrain export` wrote.")
     info.set_defaults(run=show_info)

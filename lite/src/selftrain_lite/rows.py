@@ -16,6 +16,9 @@ from typing import Any, NamedTuple
 from selftrain_lite.errors import LiteError
 
 PUNCTUATION = ".,;:!?…"
+CHARACTERS, SPARE = 16, 128
+"""Of a long text its start is tokenised: so many characters for each token of a row and for the
+spare ones, which are more than a word that is cut in the middle can change."""
 TEMPLATE_WORDS = -1  # in place of a field's number, for a token of the template
 
 Text = tuple[str, str | None]
@@ -82,6 +85,7 @@ class RowMaker:
 
     def rows(self, texts: Sequence[Text], *, pair: bool) -> list[Row]:
         """One row for each text, in order."""
+        texts = [(self._start(a), None if b is None else self._start(b)) for a, b in texts]
         if self.rule.template is not None:
             return self._prompted(self.rule.template, texts)
         first = [ids for ids, _ in self._tokenise([text for text, _ in texts])]
@@ -89,6 +93,18 @@ class RowMaker:
             return [self._single(ids) for ids in first]
         second = [ids for ids, _ in self._tokenise([other or "" for _, other in texts])]
         return [self._pair(a, b) for a, b in zip(first, second, strict=True)]
+
+    def _start(self, text: str) -> str:
+        """As much of a text as fills a row: nobody waits for the tokens of a whole book."""
+        tokens = self.rule.room + SPARE
+        length = CHARACTERS * tokens
+        while length < len(text):
+            words = text[:length].rsplit(None, 1)
+            start = words[0] if len(words) == 2 else text[:length]
+            if len(self._tokenizer.encode(start, add_special_tokens=False)) >= tokens:
+                return start
+            length *= 4
+        return text
 
     def _tokenise(self, texts: Sequence[str]) -> list[tuple[list[int], list[tuple[int, int]]]]:
         """Token ids of each text, and where each token stands in it."""

@@ -32,6 +32,7 @@ from selftrain.cli import (
     look,
     report,
     review,
+    serve,
     sweep,
     tables,
 )
@@ -52,6 +53,7 @@ for command in (
     answer.evaluate,
     report.report,
     export.export,
+    serve.serve,
     audit.audit,
     review.review,
     interop.export_labels,

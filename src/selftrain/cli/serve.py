@@ -60,7 +60,7 @@ def serve(
 
     selftrain serve run
 
-    There is a page to try it at http://127.0.0.1:8080. To answer on a machine without torch, export
+    The address that it prints has a page to try it. To answer on a machine without torch, export
     once and use `selftrain-lite serve model` there.
     """
     check_installed()

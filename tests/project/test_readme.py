@@ -93,7 +93,7 @@ def test_the_readme_shows_the_demo_the_tests_and_four_commands() -> None:
     assert ["make", "demo"] in shown
     assert ["make", "test"] in shown
     commands = [words[1] for words in shown if words[0] == "selftrain"]
-    assert commands == ["fit", "predict", "evaluate", "audit"]
+    assert commands == ["fit", "predict", "review", "serve"]
 
 
 def test_the_python_of_the_readme_is_twelve_lines() -> None:

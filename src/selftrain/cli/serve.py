@@ -60,8 +60,8 @@ def serve(
 
     selftrain serve run
 
-    There is a page to try it at http://127.0.0.1:8080. To answer on a machine without torch, export
-    once and use `selftrain-lite serve model` there.
+    Port 8080 of this machine has a page to try it.
+    On a machine without torch: export once, then `selftrain-lite serve model`.
     """
     check_installed()
     from selftrain_lite.serve.settings import Settings

@@ -25,8 +25,10 @@ from statistics import fmean, stdev
 import lines
 
 from selftrain.data import task as tasks
+from selftrain.data.read import Columns, read_labelled
 from selftrain.data.rows import Labelled, Notes, Split, uid_of
-from selftrain.experiments.tasksets import Taskset
+from selftrain.data.task import Task
+from selftrain.experiments.tasksets import Taskset, find
 from selftrain.method.recipes import recipe
 from selftrain.model.backbone import Backbone, load
 from selftrain.review.rows import Row, read_rows
@@ -65,7 +67,7 @@ def main() -> None:
     machine.accelerator()
     done = lines.measured(options.out, *KEY)
     for name in options.task:
-        cut = Taskset.read(options.data, tasks.find(name))
+        cut = Taskset.read(options.data, task_of(options.data, name))
         test = cut.test(options.test_rows)
         for seed in options.seeds:
             cells = [(NONE, 0), *((by, n) for n in options.counts for by in (WORTH, RANDOM))]
@@ -73,6 +75,14 @@ def main() -> None:
             if wanted:
                 measure(cut, test, seed, wanted, options, machine)
     show(options.out)
+
+
+def task_of(data: Path, name: str) -> Task:
+    """A task of the package, or one of the labels in its train file."""
+    if name in tasks.known():
+        return tasks.find(name)
+    rows = read_labelled(find(data / name, "train"), Columns(text="text"), notes=Notes())
+    return tasks.from_labels((row.label for row in rows), name=name)
 
 
 def measure(

@@ -17,7 +17,9 @@ from typing import Any, NamedTuple
 import pytest
 import typer
 
+import lite_folder
 import selftrain
+import selftrain_lite
 from command import csv, sentences, write_files
 from command import selftrain as typed
 from selftrain.cli import app, config
@@ -27,13 +29,14 @@ from selftrain.experiments.grid import grid_of
 from selftrain.experiments.gridfile import read_grid
 from selftrain.experiments.hub import source
 from selftrain.method.changes import method_of
+from selftrain_lite import cli as lite
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 GUIDES = sorted((ROOT / "docs").glob("guide*.md"))
 PAGES = [README, *GUIDES, ROOT / "docs" / "interop.md"]
 KINDS = {"", "python", "toml", "text"}
-OTHERS = ("python3 -m venv ", ".venv/bin/pip install ", ". .venv/bin/activate")
+OTHERS = ("python3 -m venv ", ".venv/bin/pip install ", ". .venv/bin/activate", "pip install ")
 """Lines of a shell that install; ``make test-slow`` installs the wheel."""
 
 
@@ -181,6 +184,8 @@ def test_a_command_is_one_that_can_be_typed(line: str) -> None:
         assert f"\n{words[1]}:" in (ROOT / "Makefile").read_text("utf-8")
     elif words[0] == "selftrain":
         read(words[1:])
+    elif words[0] == "selftrain-lite":
+        lite.command_line().parse_args(words[1:])
     else:
         assert line.startswith(OTHERS)
 
@@ -207,10 +212,15 @@ def test_the_commands_of_a_page_run_in_order(
     write_files(tmp_path)
     (tmp_path / "new.csv").write_text((tmp_path / "test.csv").read_text())
     (tmp_path / "gold.csv").write_text(csv(sentences(30, first=100), "text", "label"))
-    lines = [line for _, line in shell(page) if line.startswith("selftrain ")]
+    lines = [line for _, line in shell(page) if line.startswith(("selftrain ", "selftrain-lite "))]
     first = "selftrain fit labelled.csv -u pool.csv -o run"
     for line in lines if page == "guide" else [first, *lines]:
-        words = shlex.split(line, comments=True)[1:]
+        program, *words = shlex.split(line, comments=True)
+        if program == "selftrain-lite":
+            with pytest.raises(SystemExit) as ended:
+                lite.main(words)
+            assert ended.value.code == 0
+            continue
         tiny = {"fit": f" --config quick.toml --backbone {bert}", "audit": ""}
         said = typed(shlex.join(words) + tiny.get(words[0], f" --backbone {bert}"))
         assert said.code == 0, said.err
@@ -245,7 +255,8 @@ def test_the_python_of_a_page_uses_names_and_parameters_that_exist(block: Block)
     known = set(inspect.signature(selftrain.SelfTrainingClassifier).parameters)
     for node in ast.walk(ast.parse(block.text)):
         if isinstance(node, ast.ImportFrom):
-            assert {each.name for each in node.names} <= {*selftrain.__all__}
+            room = selftrain_lite if node.module == "selftrain_lite" else selftrain
+            assert {each.name for each in node.names} <= {*room.__all__}
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "SelfTrainingClassifier":
             assert {str(each.arg) for each in node.keywords} <= known
 
@@ -253,6 +264,8 @@ def test_the_python_of_a_page_uses_names_and_parameters_that_exist(block: Block)
 @pytest.mark.slow
 @named("block", blocks("python"), ids=str)
 def test_the_python_of_a_page_runs(block: Block, tmp_path: Path) -> None:
+    if "selftrain_lite" in block.text:
+        lite_folder.write(tmp_path / "model")
     done = subprocess.run(
         [sys.executable, "-c", block.text],
         cwd=tmp_path,

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 import sys
 from collections.abc import Sequence
@@ -25,6 +26,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PICTURES = ROOT / "docs" / "pictures"
 WIDTH = 100
 """Columns of the terminal."""
+PROGRESS = re.compile(r"\w[\w ]*: \d+ of \d+, about")
+"""A sign of life that a terminal shows as a bar, which vanishes."""
 TAKEN = "report.png.json"
 """Of which page the photograph is."""
 
@@ -83,8 +86,11 @@ def terminal(text: str) -> str:
 
     console = Console(record=True, width=WIDTH, file=StringIO(), force_terminal=True)
     console.print(Text("$ selftrain demo", style="bold"))
-    console.print(Text(text.rstrip("\n")), soft_wrap=False)
-    return console.export_svg(title="selftrain demo", unique_id="demo")
+    for line in text.splitlines():
+        if not PROGRESS.match(line):
+            console.print(Text(line))
+    picture = console.export_svg(title="selftrain demo", unique_id="demo")
+    return re.sub(r"@font-face \{.*?\}\s*", "", picture, flags=re.DOTALL)  # from a server elsewhere
 
 
 def report_page(raw: str) -> str:

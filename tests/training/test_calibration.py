@@ -82,9 +82,9 @@ def test_a_sample_has_rows_of_every_length(tiny_backbone, monkeypatch):
     assert taken == [*range(2, 31, 3)]  # every third
 
 
-def test_the_first_step_warms_up_and_does_not_count():
-    watched = Watched(started=[0.0, 9.0, 10.0, 12.0], tokens=[50, 20, 10])
-    assert watched.seconds_a_token == pytest.approx(3 / 30)
+def test_the_first_step_warms_up_and_of_the_others_the_fastest_counts():
+    watched = Watched(started=[0.0, 0.1, 1.1, 3.1], tokens=[50, 20, 10])
+    assert watched.seconds_a_token == pytest.approx(1 / 20)
 
 
 def test_long_steps_end_a_calibration_after_the_second():

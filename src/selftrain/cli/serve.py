@@ -60,8 +60,8 @@ def serve(
 
     selftrain serve run
 
-    Port 8080 of this machine has a page to try it.
-    On a machine without torch: export once, then `selftrain-lite serve model`.
+    The address that it prints has a page to try it. To answer on a machine without torch, export
+    once and use `selftrain-lite serve model` there.
     """
     check_installed()
     from selftrain_lite.serve.settings import Settings

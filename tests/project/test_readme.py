@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import typer
+from starlette.testclient import TestClient
 
 import lite_folder
 import selftrain
@@ -30,6 +31,8 @@ from selftrain.experiments.gridfile import read_grid
 from selftrain.experiments.hub import source
 from selftrain.method.changes import method_of
 from selftrain_lite import cli as lite
+from selftrain_lite.serve.app import app_of, service_of
+from selftrain_lite.serve.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -209,6 +212,7 @@ def test_the_commands_of_a_page_run_in_order(
     page: str, bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("selftrain_lite.serve.server.serve", answers_one_text)
     write_files(tmp_path)
     (tmp_path / "new.csv").write_text((tmp_path / "test.csv").read_text())
     (tmp_path / "gold.csv").write_text(csv(sentences(30, first=100), "text", "label"))
@@ -224,6 +228,12 @@ def test_the_commands_of_a_page_run_in_order(
         tiny = {"fit": f" --config quick.toml --backbone {bert}", "audit": ""}
         said = typed(shlex.join(words) + tiny.get(words[0], f" --backbone {bert}"))
         assert said.code == 0, said.err
+
+
+def answers_one_text(model: selftrain_lite.Model, settings: Settings) -> None:
+    """In place of a server, which would answer until someone ends it."""
+    with TestClient(app_of(service_of(model, settings)), base_url="http://localhost") as client:
+        assert client.post("/predict", json={"inputs": "great"}).status_code == 200
 
 
 # ── files of settings ────────────────────────────────────────────────────────────────────────

@@ -27,6 +27,7 @@ def write_model(folder: Path, *, pair: bool = False, weights: str = "fp32", **mo
     digests = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names}
     facts = {
         "format": 1,
+        "layout": "onnx",
         "selftrain": "0.1.0",
         "task": "film reviews",
         "labels": list(LABELS),

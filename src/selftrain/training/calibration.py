@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
-from operator import truediv
 from random import Random
 from statistics import fmean
 
@@ -180,9 +179,10 @@ class Watched:
 
     @property
     def seconds_a_token(self) -> float:
-        """Of the fastest step after the first: what disturbs the machine for a moment is no part."""
+        """Of the fastest step after the first: a moment's disturbance is no part of it."""
         lasted = [after - before for before, after in pairwise(self.started)]
-        return min(map(truediv, lasted[1:], self.tokens[1:]))
+        steps = zip(lasted[1:], self.tokens[1:], strict=False)  # a step may have been cut short
+        return min(seconds / tokens for seconds, tokens in steps)
 
 
 def seconds_a_trained_token(job: Job, tune: Tune, lesson: Lesson, machine: Machine) -> float:

@@ -181,7 +181,7 @@ class Watched:
     def seconds_a_token(self) -> float:
         """Of the fastest step after the first: a moment's disturbance is no part of it."""
         lasted = [after - before for before, after in pairwise(self.started)]
-        steps = zip(lasted[1:], self.tokens[1:], strict=False)  # a step may have been cut short
+        steps = zip(lasted[1:], self.tokens[1:], strict=True)
         return min(seconds / tokens for seconds, tokens in steps)
 
 

@@ -42,6 +42,7 @@ check: $(STAMP)
 	$(BIN)/lint-imports
 	$(BIN)/python tools/paper_map.py --check
 	$(BIN)/python tools/reference.py --check
+	$(BIN)/python tools/pictures.py --check
 
 docs: $(STAMP)
 	$(BIN)/python tools/paper_map.py

@@ -83,7 +83,7 @@ def test_the_card_has_the_estimate_and_no_markup_of_a_label(
     known = replace(origin, expected=expected, abstain=hints, gold={"<script>|x": 4, "bad": 4})
     text = card(known, "onnx", "int8", Parity(200, 1e-3, 0.99, real=True))
     assert "Expected accuracy 0.90, between 0.80 and 0.95" in text
-    assert "160 of 167" in text
+    assert "108 of 116" in text
     assert "| 0.80 | 61% | 90% |" in text
     assert "8 labelled texts: \\<script\\>\\|x 4, bad 4." in text
     assert "int8: give it one text at a time" in text

@@ -14,6 +14,7 @@ from selftrain.runs import read as runs
 from selftrain.runs.estimates import estimated
 from selftrain.runs.ladders import keep, laddered
 from selftrain.runs.train import train
+from selftrain.training.expected import FROZEN_INTERVALS, TRAINED_INTERVALS
 from selftrain.training.ladder import Models
 
 
@@ -38,7 +39,7 @@ def test_a_kept_rung_is_exported_with_its_estimate_and_the_ladder(
     assert origin.model.digest() == runs.load(run, backbone=backbone).digest()
     assert origin.expected is not None
     assert (origin.expected.right, origin.expected.judged) == (
-        (553, 648) if rung == "frozen" else (108, 116)
+        FROZEN_INTERVALS if rung == "frozen" else TRAINED_INTERVALS
     )
     assert origin.gold == {"good": 4, "bad": 4}
     export(origin, tmp_path / "model", Wanted("sentence-transformers"))

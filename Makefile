@@ -26,7 +26,7 @@ browser:
 	@for name in chromium chromium-browser google-chrome; do \
 	  command -v $$name >/dev/null && exit 0; \
 	done; \
-	[ "$$(id -u)" = 0 ] && apt-get install -y --no-install-recommends chromium && exit 0; \
+	[ "$$(id -u)" = 0 ] && { apt-get update -qq; apt-get install -y --no-install-recommends chromium; } && exit 0; \
 	echo "error: there is no chromium, and apt could not install it" >&2; \
 	echo "hint: install Chromium or Chrome: sudo apt-get install chromium" >&2; exit 1
 

@@ -95,7 +95,7 @@ def _summary(origin: Origin) -> list[str]:
         f"# {plain(model.task.name)}",
         "",
         f"Sorts {what} into {len(model.labels)} classes: {', '.join(labels)}{tail}.",
-        "Trained with [selftrain](https://pypi.org/project/selftrain/) from a few labels and",
+        "Trained with selftrain from a few labels and",
         f"unlabelled texts, on {plain(base_name(origin))}. Texts are cut after "
         f"{model.frame.room} tokens.",
     ]

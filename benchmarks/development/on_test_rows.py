@@ -53,6 +53,7 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--out", type=Path, default=Path("on_test_rows.jsonl"))
     parser.add_argument("--method", default="supcon")
+    parser.add_argument("--backbone", default="minilm")
     parser.add_argument("--frozen", action="store_true", help="the same rounds on a frozen encoder")
     parser.add_argument("--variant", nargs="+", default=list(variants.ALL))
     parser.add_argument("--seed", nargs="+", type=int, default=[12, 21, 42])
@@ -70,7 +71,7 @@ def main() -> None:
     done = (
         {key_of(line) for line in variants.lines_of(options.out)} if options.out.exists() else set()
     )
-    backbone = load("minilm")
+    backbone = load(options.backbone)
     method = recipe(options.method)
     if options.frozen:
         method = replace(method, name="frozen-probe", teacher=Tune(tuning=Probe()), rounds=0)
@@ -92,6 +93,8 @@ def main() -> None:
                 "scored on": "design" if options.design else "test",
                 "changes": options.change,
             }
+            if options.backbone != "minilm":
+                condition["backbone"] = options.backbone
             if key_of(condition) in done:
                 continue
             task, split, test = rows_of(options.data, variant, seed, options)
@@ -107,7 +110,11 @@ def main() -> None:
 
 def key_of(line: dict[str, Any]) -> tuple[object, ...]:
     names = ("method", "variant", "seed", "labels", "pool", "foreign", "flipped")
-    later = (line.get("scored on", "test"), *line.get("changes", []))
+    later = (
+        line.get("scored on", "test"),
+        line.get("backbone", "minilm"),
+        *line.get("changes", []),
+    )
     return (*(line[name] for name in names), line.get("draw", 2048), *later)
 
 

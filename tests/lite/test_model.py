@@ -152,3 +152,11 @@ def test_answering_loads_neither_torch_nor_transformers_nor_selftrain(place: Pat
         check=True,
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_answering_leaves_no_trace_of_telemetry(place: Path, tmp_path: Path) -> None:
+    """Without the opt-out onnxruntime keeps a name for the machine in the user's cache."""
+    script = f"from selftrain_lite import load; load({str(place)!r}).predict(['good'])"
+    environment = {"PYTHONPATH": str(LITE), "HOME": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", script], env=environment, check=True)
+    assert list(tmp_path.iterdir()) == []

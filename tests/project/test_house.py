@@ -125,3 +125,16 @@ def test_tests_mirror_the_rooms() -> None:
     folders = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir()}
     others = {"support", "project", "browser", "lite", "lite_server"}
     assert folders - {"__pycache__"} == ROOMS | others
+
+
+def test_onnxruntime_is_imported_only_where_its_telemetry_is_switched_off() -> None:
+    lite = (ROOT / "lite" / "src").rglob("*.py")
+    importing = {
+        path.name
+        for path in [*SOURCES, *lite]
+        if "import onnxruntime\n" in path.read_text("utf-8")
+    }
+    assert importing == {"runtime.py", "model.py"}
+    weights = (PACKAGE / "export" / "weights.py").read_text("utf-8")
+    quiet, quantization = weights.index("quiet_onnxruntime()"), weights.index("from onnxruntime")
+    assert quiet < quantization

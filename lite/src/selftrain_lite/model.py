@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -171,9 +172,17 @@ def _tokenizer(path: Path) -> Any:
         raise LiteError(f"{path} is no tokenizer: {error}", COPY_AGAIN) from None
 
 
-def _session(path: Path, facts: Facts, threads: int | None) -> Any:
+def _quiet_onnxruntime() -> Any:
+    """onnxruntime without its telemetry: from 1.29 on its packages report each session."""
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # counts only before its first import
     import onnxruntime
 
+    onnxruntime.disable_telemetry_events()  # for a program that had imported it already
+    return onnxruntime
+
+
+def _session(path: Path, facts: Facts, threads: int | None) -> Any:
+    onnxruntime = _quiet_onnxruntime()
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4  # what goes wrong is raised
     options.intra_op_num_threads = threads or 0

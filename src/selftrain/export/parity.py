@@ -18,6 +18,7 @@ from torch import Tensor
 from selftrain.data.rows import Example
 from selftrain.errors import ModelError
 from selftrain.export.graph import INPUTS, OUTPUT, cannot
+from selftrain.export.runtime import quiet_onnxruntime
 from selftrain.export.weights import Weights
 from selftrain.model.batches import Row, collate
 from selftrain.model.classifier import Classifier
@@ -148,8 +149,7 @@ def without_slots(model: Classifier) -> Callable[[Sequence[Example]], list[Row]]
 
 def session_of(model: Classifier, graph: ModelProto) -> Answer:
     """A function that runs a graph, after its inputs were found to have any size."""
-    import onnxruntime
-
+    onnxruntime = quiet_onnxruntime()
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = torch.get_num_threads()

@@ -10,6 +10,7 @@ import numpy as np
 
 from selftrain.errors import ModelError
 from selftrain.export.graph import quiet
+from selftrain.export.runtime import quiet_onnxruntime
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -55,6 +56,8 @@ def in_16_bits(graph: ModelProto) -> ModelProto:
 def in_8_bits(graph: ModelProto) -> ModelProto:
     """Matrices of 8 bits for each channel; what goes through them is rounded text by text."""
     import onnx
+
+    quiet_onnxruntime()
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     with TemporaryDirectory(prefix="selftrain-") as folder, quiet():

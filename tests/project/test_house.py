@@ -130,9 +130,7 @@ def test_tests_mirror_the_rooms() -> None:
 def test_onnxruntime_is_imported_only_where_its_telemetry_is_switched_off() -> None:
     lite = (ROOT / "lite" / "src").rglob("*.py")
     importing = {
-        path.name
-        for path in [*SOURCES, *lite]
-        if "import onnxruntime\n" in path.read_text("utf-8")
+        path.name for path in [*SOURCES, *lite] if "import onnxruntime\n" in path.read_text("utf-8")
     }
     assert importing == {"runtime.py", "model.py"}
     weights = (PACKAGE / "export" / "weights.py").read_text("utf-8")

@@ -54,7 +54,7 @@ def new(tmp_path: Path) -> Path:
 
 
 def write_texts(path: Path, rows: int = ROWS, more: str = "") -> None:
-    words = "great terrible film acting story good bad".split()
+    words = ["great", "terrible", "film", "acting", "story", "good", "bad"]
     texts = [f"{words[n % 7]} {words[n // 7 % 7]} film{more}" for n in range(rows)]
     table = pyarrow.table({"guid": [f"x{n}" for n in range(rows)], "text": texts})
     pyarrow.parquet.write_table(table, path)
@@ -179,13 +179,15 @@ def test_another_command_is_refused_by_name_and_finished_parts_stay(
 ) -> None:
     folder = tmp_path / "answers"
     before = whole(model, new, folder)
-    with pytest.raises(RunError, match="with other options: options.passes was None, now 7") as one:
+    with pytest.raises(
+        RunError, match=r"with other options: options\.passes was None, now 7"
+    ) as one:
         answer(model, new, folder, passes=7)
     other = build(model.task, model.backbone, Architecture(Adapter(width=4)), seed=4)
     with pytest.raises(RunError, match=r"of another model: model\.sha256 was"):
         answer(other, new, folder)
     write_texts(new, more=" again")
-    with pytest.raises(RunError, match="has answers of other texts: texts.bytes was"):
+    with pytest.raises(RunError, match=r"has answers of other texts: texts\.bytes was"):
         answer(model, new, folder)
     assert one.value.hint == "give the command that began it, or choose another folder: -o NEW/"
     assert snapshot(folder) == before
@@ -220,9 +222,7 @@ def test_a_damaged_part_is_one_line_and_a_hint_that_helps(
         part.unlink()
     with pytest.raises(RunError, match=r"part-00004\.parquet is not") as error:
         answer(model, new, folder)
-    record = error.value.hint.removeprefix(
-        "remove its record and give the same command again: rm "
-    )
+    record = error.value.hint.removeprefix("remove its record and give the same command again: rm ")
     Path(record).unlink()
     answer(model, new, folder)
     assert snapshot(folder) == expected

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +17,15 @@ from selftrain.cli.talk import Watch, json_of, say, show_evaluation, show_json
 from selftrain.errors import ConfigError, require
 
 if TYPE_CHECKING:
+    from selftrain.data.read import Columns, Reading
+    from selftrain.data.rows import Example
     from selftrain.model.classifier import Classifier
+    from selftrain.runs.answer_folder import Shard
+    from selftrain.runs.predict import AnswerOptions, Count
+    from selftrain.training.machine import Machine
+
+    Load = Callable[[Iterable[Example], Watch], tuple[Classifier, Machine]]
+    """Loads the model that answers, and warns of texts that it reads badly."""
 
 
 @with_options
@@ -26,13 +36,21 @@ def predict(
         Path, typer.Argument(help="Texts to label: CSV, TSV, JSON, Parquet or Excel; - is stdin.")
     ],
     out: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--out",
             "-o",
             metavar="FILE",
-            help="CSV, TSV, JSONL or Parquet, by its name; without it CSV on stdout.",
-            callback=options.target,
+            help="CSV, TSV, JSONL or Parquet, by its name; with / at its end a folder of Parquet "
+            "parts; without it CSV on stdout.",
+            callback=options.answers_target,
+        ),
+    ] = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            metavar="I/N",
+            help="Write the parts of process I of N, from 0 to N - 1, into a folder they share.",
         ),
     ] = None,
     passes: Annotated[
@@ -63,48 +81,136 @@ def predict(
 
     There is one answer for each row, in order.
     Certainty is 1 where dropout passes fully agree.
+    Into a folder, `-o answers/`, a killed command goes on after its finished parts.
     """
-    from selftrain.data.read import read_texts
-    from selftrain.data.rows import Notes
-    from selftrain.data.write import check_format
+    from selftrain.runs.predict import AnswerOptions
 
     require(passes >= 1, "--passes", passes, "1 or more", "--passes 10")
     require(0 <= abstain <= 1, "--abstain", abstain, "a probability from 0 to 1", "--abstain 0.8")
     if as_json and (out is not None or excel_safe):
         raise ConfigError("--json prints JSON lines, and no file or CSV", "-o answers.jsonl")
-    if out is not None:
-        check_format(out, excel_safe=excel_safe)
-        inputs.check_spared([out], texts, run)
+    in_parts = options.is_folder(out)
+    own_parts = options.shard_of(shard, folder=in_parts)
     check_prior(prior, raw=raw)
     inputs.check_format_used(reading.format, texts)
-    notes = Notes()
+    asked = Asked(
+        run,
+        texts,
+        None if out is None else Path(out),
+        columns.columns(),
+        reading.reading(),
+        AnswerOptions(passes, with_text, abstain, excel_safe),
+    )
+    asked.check_target(in_parts=in_parts)
+
+    def load(examples: Iterable[Example], watch: Watch) -> tuple[Classifier, Machine]:
+        model, machine = inputs.load_model(run, round_, backbone, hardware, examples, watch)
+        set_probabilities(model, run, round_, prior, raw=raw)
+        return model, machine
+
+    if in_parts:
+        probabilities = {"raw": raw, "prior": prior, "round": round_}
+        count, calibrated = answer_in_parts(asked, own_parts, probabilities, load)
+    else:
+        count, calibrated = answer_at_once(asked, load, as_json=as_json)
+    if abstain:
+        say(str(count))
+        if count.labelled and not calibrated:
+            say("these probabilities are not calibrated: more or fewer labels may be right")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What ``predict`` reads and writes, and what an answer should have."""
+
+    run: Path
+    texts: Path
+    out: Path | None
+    columns: Columns
+    reading: Reading
+    wanted: AnswerOptions
+
+    def settings(self) -> dict[str, object]:
+        """What changes an answer, or which rows are read."""
+        form = {"format": self.reading.format}
+        return {**asdict(self.wanted), **asdict(self.columns), **form}
+
+    def check_target(self, *, in_parts: bool) -> None:
+        """Raise where the answers could not be written, or would destroy what is read."""
+        from selftrain.data.write import check_format
+        from selftrain.runs.answer_folder import part_path
+
+        if self.out is not None:
+            file = part_path(self.out, 0) if in_parts else self.out
+            check_format(file, excel_safe=self.wanted.excel_safe)
+            inputs.check_spared([self.out], self.texts, self.run)
+
+
+def answer_at_once(asked: Asked, load: Load, *, as_json: bool) -> tuple[Count, bool]:
+    """Write answers to one file or to stdout; the count, and whether they are calibrated."""
+    from selftrain.data.read import read_texts
+    from selftrain.data.rows import Notes
+
+    notes, out = Notes(), asked.out
     # Rows that run down a terminal are their own sign of life; a bar would be torn by them.
     with Watch(quiet=out is None and sys.stdout.isatty()) as watch:
         with watch.busy("reading"):
-            inputs.check_fits(run, ())  # first: what is no run folder is found before a long read
-            table = read_texts(texts, columns.columns(), reading.reading(), notes=notes)
-            inputs.check_fits(run, table.examples)
+            inputs.check_fits(asked.run, ())  # what is no run is found before a long read
+            table = read_texts(asked.texts, asked.columns, asked.reading, notes=notes)
+            inputs.check_fits(asked.run, list(islice(table.examples, 1)))
         inputs.tell(notes)
-        model, machine = inputs.load_model(run, round_, backbone, hardware, table.examples, watch)
-        set_probabilities(model, run, round_, prior, raw=raw)
+        model, machine = load(table.examples, watch)
 
-        from selftrain.runs.predict import AnswerOptions, Count, answers
+        from selftrain.runs.predict import Count, answers
         from selftrain.runs.predict import columns as names_of
         from selftrain.runs.predict import predict as write
 
-        wanted, count = AnswerOptions(passes, with_text, abstain, excel_safe), Count()
+        count = Count()
         if as_json:
-            names = names_of(model, table, texts=with_text)
-            for row in answers(model, table, wanted, count, machine=machine):
+            names = names_of(model, table, texts=asked.wanted.texts)
+            for row in answers(model, table, asked.wanted, count, machine=machine):
                 print(json_of(dict(zip(names, row, strict=True))))
         else:
-            count = write(model, table, out, wanted, machine=machine)
+            count = write(model, table, out, asked.wanted, machine=machine)
     if out is not None:
         say(f"written: {out}, {count.texts} rows")
-    if abstain:
-        say(str(count))
-        if count.labelled and model.temperature == 1:
-            say("these probabilities are not calibrated: more or fewer labels may be right")
+    return count, model.temperature != 1
+
+
+def answer_in_parts(
+    asked: Asked, shard: Shard, probabilities: Mapping[str, object], load: Load
+) -> tuple[Count, bool]:
+    """Write the parts of a shard that a folder lacks; the count of all parts that are finished."""
+    from selftrain.data.rows import Notes
+    from selftrain.runs import answer_folder as parts
+
+    notes, folder = Notes(), asked.out
+    assert folder is not None
+    with Watch() as watch:
+        with watch.busy("reading"):
+            inputs.check_fits(asked.run, ())
+            source = parts.InputFile.of(asked.texts)
+            order = parts.Order(folder, source, asked.settings() | probabilities, shard)
+            texts = order.open(asked.columns, asked.reading, notes)
+            inputs.check_fits(asked.run, list(islice(texts, 1)))
+        inputs.tell(notes)
+
+        from selftrain.training.preflight import FIRST_TEXTS
+
+        model, machine = load(list(islice(texts, FIRST_TEXTS)), watch)
+        try:
+            total = parts.write_parts(model, texts, order, asked.wanted, machine=machine)
+        except KeyboardInterrupt:
+            say("the same command goes on after the finished parts")
+            raise
+    done = parts.finished(folder)
+    count = parts.counted(done.values())
+    say(
+        f"written: {folder}, {count.texts} rows in {total} parts"
+        if len(done) == total
+        else f"{folder} has {len(done)} of {total} parts, {count.texts} rows"
+    )
+    return count, model.temperature != 1
 
 
 @with_options

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -79,5 +80,6 @@ def read_examples(path: Path, columns: options.TextColumns, run: Path) -> list[E
     from selftrain.export.parity import TEXTS
 
     table = read_texts(path, columns.columns(), notes=Notes())
-    inputs.check_fits(run, table.examples)
-    return list(table.examples[:TEXTS])
+    examples = list(islice(table.examples, TEXTS))
+    inputs.check_fits(run, examples)
+    return examples

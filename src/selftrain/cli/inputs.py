@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -156,10 +156,13 @@ def load_model(
     number: int | None,
     backbone: str | None,
     device: DeviceOptions,
-    examples: Sequence[Example],
+    examples: Iterable[Example],
     watch: Watch,
 ) -> tuple[Classifier, Machine]:
-    """The model of a round on its machine; warns of texts that it will cut."""
+    """The model of a round on its machine; warns of texts that it will cut.
+
+    ``examples`` are read twice.
+    """
     with watch.busy("loading"):
         from selftrain.runs.read import caveats, load
 

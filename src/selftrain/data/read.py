@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from selftrain.data.columns import (
     check_look_alikes,
@@ -54,9 +55,14 @@ class Reading:
 class Table:
     """The rows that ``predict`` classifies: all of them, in order, even empty texts."""
 
-    examples: tuple[Example, ...]
+    examples: Iterable[Example]
+    """Those of a part of a file can be read only once."""
     id_column: str | None
     """The column of the uids; None where they are hashes."""
+    rows: int | None = None
+    """How many there are; None where nobody has counted them."""
+    first: int = 0
+    """How many rows stand before them, where they are a part of a file."""
 
 
 def read_labelled(
@@ -125,16 +131,87 @@ def read_pool(
 def read_texts(
     source: object, columns: Columns = Columns(), how: Reading = Reading(), *, notes: Notes
 ) -> Table:
-    """New texts to classify. No row is dropped, so answers and rows have the same order."""
-    rows = records(source, [("text", "pair")], how.format)
-    reader = _Reader.of(rows, columns)
-    examples = tuple(reader)
-    notes.add("empty texts answered like any other", sum(map(is_empty, examples)))
-    if _ids_repeat([reader], examples, columns, notes):
+    """New texts to classify. No row is dropped, so answers and rows have the same order.
+
+    Every row is read and checked once, and none is kept: the examples are read again when they
+    are answered.
+    """
+    texts = open_texts(source, columns, how, notes=notes)
+    return Table(texts, texts.id_column, len(texts))
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What reading all rows of a file has found out, so that they need not all be read again."""
+
+    rows: int
+    id_column: str | None
+
+
+def open_texts(
+    source: object,
+    columns: Columns = Columns(),
+    how: Reading = Reading(),
+    *,
+    notes: Notes,
+    counted: Counted | None = None,
+) -> Texts:
+    """The same rows as a stream. What was ``counted`` before is believed, and nothing is noted."""
+    reader = _Reader.of(records(source, [("text", "pair")], how.format), columns)
+    if counted is not None:
+        return Texts(replace(reader, id=counted.id_column), counted.rows)
+    rows, repeated = _count(reader, notes)
+    same_id = (example for example in reader if hash_of(example.uid) in repeated)
+    if len(repeated) and _ids_repeat([reader], same_id, columns, notes):
         reader = replace(reader, id=None)
-        examples = tuple(map(_named_by_text, examples))
     reader.note(notes)
-    return Table(examples, reader.id)
+    return Texts(reader, rows)
+
+
+def _count(reader: _Reader, notes: Notes) -> tuple[int, HashSet]:
+    """Read all rows once: their number, and the hashes of ids that stand on several of them."""
+    seen, repeated = HashSet(), HashSet()
+    rows = empty = 0
+    for example in reader:
+        rows += 1
+        empty += is_empty(example)
+        if reader.id is not None:
+            id = hash_of(example.uid)
+            (repeated if id in seen else seen).add(id)
+    notes.add("empty texts answered like any other", empty)
+    return rows, repeated
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """The examples of a file in order, read from it each time and never all in memory."""
+
+    reader: _Reader
+    rows: int
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def __iter__(self) -> Iterator[Example]:
+        return islice(self.reader, self.rows)
+
+    @property
+    def id_column(self) -> str | None:
+        """The column of the uids; None where they are hashes."""
+        return self.reader.id
+
+    def parts(self, places: Iterable[range]) -> Iterator[Table]:
+        """The rows at these ascending places, counted from 0: each part is read to its end.
+
+        The file is read once. Of a row between two parts no cell is checked and no hash is taken.
+        """
+        stream, passed = iter(self.reader.records), 0
+        for place in places:
+            next(islice(stream, place.start - passed, place.start - passed), None)
+            rows = islice(stream, len(place))
+            examples = (self.reader.example(number, row) for number, row in rows)
+            yield Table(examples, self.id_column, len(place), place.start)
+            passed = place.stop
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Literal, TextIO
+from typing import Any, Literal, TextIO
 
 from selftrain.data.files import DELIMITERS, JSON_LINES, PARQUET
 from selftrain.disk import replacing
@@ -21,6 +22,9 @@ from selftrain.escape import harmless, printable
 
 Cells = Sequence[object]
 Writer = Callable[[Path, Sequence[str], Iterable[Cells]], None]
+
+BATCH = 1024  # rows turned into columns together
+GROUP_BYTES = 2**24  # of a row group of Parquet, before it is compressed: memory stays flat
 
 
 def write_table(
@@ -94,9 +98,34 @@ def _write_parquet(path: Path, names: Sequence[str], rows: Iterable[Cells]) -> N
     import pyarrow
     import pyarrow.parquet
 
-    records = [dict(zip(names, row, strict=True)) for row in rows]
+    batches = _record_batches(names, rows)
     with path.open("xb") as file:  # an open file: pyarrow would take `a:b` for an address
-        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(records), file)
+        first = next(batches, None) or pyarrow.RecordBatch.from_pylist([])
+        with pyarrow.parquet.ParquetWriter(file, first.schema) as writer:
+            group, size = [first], first.nbytes
+            for batch in batches:
+                if size > GROUP_BYTES:
+                    writer.write_table(pyarrow.Table.from_batches(group))
+                    group, size = [], 0
+                group.append(batch)
+                size += batch.nbytes
+            writer.write_table(pyarrow.Table.from_batches(group))
+
+
+def _record_batches(names: Sequence[str], rows: Iterable[Cells]) -> Iterator[Any]:
+    """The rows in columns, some at a time; the first of them decide the types."""
+    import pyarrow
+
+    stream, schema = iter(rows), None
+    while some := [dict(zip(names, row, strict=True)) for row in islice(stream, BATCH)]:
+        batch = pyarrow.RecordBatch.from_pylist(some, schema=schema)
+        if schema is None:  # a column that is empty so far may hold a text later
+            kinds = [
+                pyarrow.string() if pyarrow.types.is_null(t) else t for t in batch.schema.types
+            ]
+            schema = pyarrow.schema(list(zip(names, kinds, strict=True)))
+            batch = batch.cast(schema)
+        yield batch
 
 
 def _cell(cell: object, *, excel_safe: bool, terminal: bool) -> object:

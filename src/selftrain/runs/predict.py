@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,9 +67,10 @@ def predict(
 ) -> Count:
     """Write an answer for every row: CSV, TSV, JSON lines or Parquet by name, CSV to stdout.
 
-    The file appears when it is complete.
+    The file appears when it is complete. Rows are read, answered and written chunk by chunk, so
+    memory does not grow with their number.
     """
-    check_kind(table.examples, pair=model.task.pair, who="the model")
+    check_kind([*islice(table.examples, 1)], pair=model.task.pair, who="the model")
     names, count = columns(model, table, texts=wanted.texts), Count()
     rows = answers(model, table, wanted, count, machine=machine)
     if out is None:
@@ -92,6 +94,27 @@ def answers(
 ) -> Iterator[Answer]:
     """One answer a row, in the order of ``columns``, counted on the way.
 
+    Of more rows than a chunk the progress is that of the whole table.
+    """
+    from selftrain.training.annotate import CHUNK
+    from selftrain.training.machine import silent
+
+    if table.rows is None or table.rows <= CHUNK:
+        yield from answers_of(model, table, wanted, count, machine=machine)
+        return
+    steps = iter(machine.progress(range(table.rows), "answering texts", table.rows))
+    quiet = replace(machine, progress=silent)
+    for row in answers_of(model, table, wanted, count, machine=quiet):
+        next(steps, None)
+        yield row
+    next(steps, None)  # the last step is done
+
+
+def answers_of(
+    model: Classifier, table: Table, wanted: AnswerOptions, count: Count, *, machine: Machine
+) -> Iterator[Answer]:
+    """The same with a progress for each chunk.
+
     Label and probabilities come from the pass without dropout, which ``evaluate`` scores. The
     dropout passes have dropout in the last layer alone: certainty from it finds about as many
     errors as from all layers, and is far cheaper (docs/performance.md). Where all layers share
@@ -107,7 +130,8 @@ def answers(
     mc_model = with_dropout_in(model, "last")
     above = (part for part in mc_model.children() if part is not mc_model.trunk)
     passes = wanted.passes if any(any(dropout_rates(part)) for part in above) else 1
-    for examples, votes in annotate(mc_model, table.examples, passes, seed=0, machine=machine):
+    chunks = annotate(mc_model, table.examples, passes, seed=0, machine=machine, first=table.first)
+    for examples, votes in chunks:
         calibrated = tempered(votes.plain, model.temperature, model.prior_shift)
         # A temperature changes no answer, up to rounding; other class shares do.
         best = (votes.plain if model.prior_shift is None else calibrated).argmax(1).tolist()
@@ -119,7 +143,7 @@ def answers(
             if label:
                 count.labelled += 1
                 count.confidence += p[c]
-            name = count.texts if table.id_column is None else example.uid
+            name = table.first + count.texts if table.id_column is None else example.uid
             numbers = (round(value, 6) for value in (*p, row_certainty))
             sides = (example.text, example.pair) if model.task.pair else (example.text,)
             yield (name, label, *numbers, *(sides if wanted.texts else ()))

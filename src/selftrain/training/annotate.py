@@ -34,18 +34,25 @@ class Annotate(Protocol):
 
 
 def annotate(
-    teacher: Classifier, pool: Iterable[Example], passes: int, *, seed: int, machine: Machine
+    teacher: Classifier,
+    pool: Iterable[Example],
+    passes: int,
+    *,
+    seed: int,
+    machine: Machine,
+    first: int = 0,
 ) -> Iterator[tuple[list[Example], Votes]]:
     """The votes of T dropout passes on each example, chunk by chunk.
 
     Below the layers with dropout everything is computed once for all passes. Dropout is drawn for a
     batch at a time, so the votes on a row depend on its chunk: the order of the pool alone decides
-    the chunks.
+    the chunks. ``first`` rows, a whole number of chunks, stand before a part of a pool, which then
+    gets the votes that it has in the whole pool.
     """
     stream = iter(pool)
     device = machine.accelerator().device
     teacher.to(device)
-    number = 0
+    number = first // CHUNK
     while chunk := list(islice(stream, CHUNK)):
         with randomness(seed, "dropout", number):
             votes = _chunk_votes(teacher, chunk, passes, machine)

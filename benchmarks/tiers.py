@@ -1,0 +1,137 @@
+"""Rows a second on one core, for each stage that reads a pool: what the cost model is made of.
+
+    python benchmarks/tiers.py
+
+One torch thread, texts of exactly 20, 60 and 128 tokens, random weights above the embedded MiniLM.
+Rows are divided by the CPU seconds of the process, not by the clock: with one thread that is the
+same on an idle machine, and on a busy one it is what the core would have done. About two minutes;
+one JSON line a tier goes to --out, and replaces what was measured before. `--table` prints the
+table of docs/guide-large-pools.md from those lines, and measures nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import lines
+from selftrain.data.read import Columns, read_pool
+from selftrain.data.rows import Example, Labelled, Notes, Split
+from selftrain.data.task import Task
+from selftrain.method.recipes import recipe
+from selftrain.model.backbone import load
+from selftrain.model.build import with_dropout_in
+from selftrain.model.classifier import Classifier
+from selftrain.training.annotate import annotate
+from selftrain.training.draw import draw
+from selftrain.training.job import Job, new_model
+from selftrain.training.machine import Machine
+from selftrain.training.probe import logits_of
+
+OUT = Path("benchmarks/results/tiers.jsonl")
+SECONDS = 8.0  # of CPU that a tier is measured for, at least one batch of rows
+FILE_ROWS = 50_000
+BATCH = 256
+LENGTHS = (20, 60, 128)
+PASSES = 10
+MACHINE = Machine(device="cpu", threads=1)
+
+POOL = 100_000_000
+GPU_TIMES = 100
+"""How many times faster than one core a data-centre GPU is assumed to be: not measured here."""
+LESSON_BYTES, ANSWER_BYTES, PART_ROWS = 50, 60, 1_048_576
+"""Of a row in the audit of a round (measured), of a row of answers (label, probability, uid in
+compressed Parquet: an assumption), and the rows of a part."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--table", action="store_true")
+    options = parser.parse_args()
+    if options.table:
+        print("\n".join(table(lines.read(options.out))))
+        return
+    import torch
+
+    torch.set_num_threads(1)
+    options.out.unlink(missing_ok=True)
+    for tier, tokens, rows, work in tiers():
+        work()  # warms up
+        count, started = 0, time.process_time()
+        while (spent := time.process_time() - started) < SECONDS or not count:
+            work()
+            count += rows
+        rate = {"rows": count, "cpu_seconds": round(spent, 2), "rows_a_second": count / spent}
+        lines.append(options.out, {"tier": tier, "tokens": tokens, **rate})
+
+
+def tiers() -> Iterable[tuple[str, int | None, int, Callable[[], Any]]]:
+    """Name, tokens of a row, rows of a turn, and the turn itself."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "pool.jsonl"
+        with path.open("w", encoding="utf-8") as file:
+            for number in range(FILE_ROWS):
+                file.write(json.dumps({"text": f"{words(20)} {number}"}) + "\n")
+        pool = list(read(path))
+        yield "clean", None, FILE_ROWS, lambda: list(read(path))
+        yield "draw", None, FILE_ROWS, lambda: draw(pool, 1024, seed=7)
+    model = classifier()
+    for tokens in LENGTHS:
+        batch = [Example(str(number), words(tokens)) for number in range(BATCH)]
+        assert {len(row.ids) for row in model.encode(batch)} == {tokens}
+        yield "encode", tokens, BATCH, lambda batch=batch: model.read(batch)
+        dropout = with_dropout_in(model, "last")
+        yield f"{PASSES} passes", tokens, BATCH, lambda batch=batch, of=dropout: votes(of, batch)
+        yield "predict", tokens, BATCH, lambda batch=batch: model.probabilities(batch)
+    vectors = model.read(batch).features.repeat(64, 1)
+    yield "head", None, len(vectors), lambda: logits_of(model, vectors).softmax(1)
+
+
+def words(tokens: int) -> str:
+    """A text of so many tokens, with the two that the tokenizer adds."""
+    return " ".join(["film"] * (tokens - 2))
+
+
+def read(path: Path) -> Iterable[Example]:
+    """The pool as `fit` reads it: cleaned, and without repeated texts."""
+    return read_pool([path], Columns(text="text"), notes=Notes())
+
+
+def classifier() -> Classifier:
+    """The default's teacher, before it has learnt anything."""
+    rows = tuple(Labelled(Example(name, name), name) for name in ("good", "bad"))
+    method = recipe("upet-head-adapter")
+    job = Job(Task("tiers", ("good", "bad")), Split(rows, []), method, load("minilm"), 7)
+    return new_model(job, method.teacher, seed=0)
+
+
+def votes(model: Classifier, batch: list[Example]) -> None:
+    """One annotation of a batch, with dropout in the last layer."""
+    for _ in annotate(model, batch, PASSES, seed=7, machine=MACHINE):
+        pass
+
+
+# ── the table of the document ──
+
+
+def table(measured: list[lines.Line]) -> list[str]:
+    """Rows a second, and what a hundred million rows take, in Markdown."""
+    head = ("stage", "tokens", "rows/s, one core", "core-hours", "GPU-hours (assumed)")
+    rows = [f"| {' | '.join(head)} |", "|---|---|---|---|---|"]
+    for line in measured:
+        rate = line["rows_a_second"]
+        hours = POOL / rate / 3600
+        on_gpu = "–" if line["tokens"] is None else f"{hours / GPU_TIMES:,.1f}"
+        cells = (line["tier"], line["tokens"] or "–", f"{rate:,.0f}", f"{hours:,.1f}", on_gpu)
+        rows.append(f"| {' | '.join(map(str, cells))} |")
+    return rows
+
+
+if __name__ == "__main__":
+    main()

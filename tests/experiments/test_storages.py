@@ -19,6 +19,7 @@ from selftrain.experiments.storage import lost_storage, open_storage, requeue_st
 from small_sweep import complete
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
+pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 
 
 @pytest.fixture
@@ -75,7 +76,8 @@ def test_workers_of_one_storage_share_the_trials(make_sweep, untrained, address)
 
 def test_the_trial_of_a_worker_whose_heart_stopped_is_queued_again(address, monkeypatch):
     monkeypatch.setattr(storage, "GRACE", 0.05)
-    killed = study_at(address).ask()  # asked for, and no heart beats in this thread
+    killed = study_at(address).ask()  # beside `optimize`, where no heart beats
+    killed.suggest_categorical("alpha", (0.5,))
     study = study_at(address)
     optuna.storages.fail_stale_trials(study)
     assert study.trials[0].state == TrialState.RUNNING  # seen for the first time
@@ -83,7 +85,7 @@ def test_the_trial_of_a_worker_whose_heart_stopped_is_queued_again(address, monk
     optuna.storages.fail_stale_trials(study)
     states = [trial.state for trial in study.trials]
     assert states == [TrialState.FAIL, TrialState.WAITING]
-    assert study.trials[1].system_attrs["fixed_params"] == killed.params
+    assert study.trials[1].params == {"alpha": 0.5}
     requeue_stopped(study, lambda _: True)  # it is queued already
     assert len(study.trials) == 2
 

@@ -65,7 +65,8 @@ class Beating(BaseStorage, BaseHeartbeat):
 
     def get_heartbeat_stale_trial_callback(self) -> Callable[[Study, FrozenTrial], None]:
         """What queues the trial of a killed worker again."""
-        return RetryHeartbeatStaleTrialCallback()
+        with storage.experimental():
+            return RetryHeartbeatStaleTrialCallback()
 
 
 class Journal(Beating, JournalStorage):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 import time
 import warnings
@@ -98,6 +99,7 @@ def check_journal(path: Path) -> None:
 
 def open_proxy(address: str) -> GrpcStorageProxy:
     """Connect to Optuna's gRPC server, which keeps the trials in a storage of its own."""
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # or its lines would stand between ours
     try:
         import grpc
     except ImportError:

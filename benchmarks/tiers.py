@@ -16,6 +16,7 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Iterable
+from math import ceil
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -25,6 +26,7 @@ import lines
 from selftrain.data.read import Columns, read_pool
 from selftrain.data.rows import Example, Labelled, Notes, Split
 from selftrain.data.task import Task
+from selftrain.data.write import write_table
 from selftrain.method.recipes import recipe
 from selftrain.model.backbone import load
 from selftrain.model.build import with_dropout_in
@@ -64,6 +66,9 @@ POOL = 100_000_000
 GPU_FLOPS = 30e12
 """Operations a second that a data-centre GPU is assumed to reach with bf16: not measured here."""
 LAYERS, WIDTH = 6, 384  # of MiniLM
+PART_ROWS = 1_048_576
+HOURS_TO_A_DEATH = 100  # of a worker: an assumption
+ANSWERS = "answers in Parquet"
 
 
 def main() -> None:
@@ -72,7 +77,8 @@ def main() -> None:
     parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
     if options.table:
-        print("\n".join(table(lines.read(options.out))))
+        measured = lines.read(options.out)
+        print("\n".join([*table(measured), "", answers_row(measured), "", failures(measured)]))
         return
     import torch
 
@@ -86,6 +92,7 @@ def main() -> None:
             count += rows
         rate = {"rows": count, "cpu_seconds": round(spent, 2), "rows_a_second": count / spent}
         lines.append(options.out, {"tier": tier, "tokens": tokens, **rate})
+    lines.append(options.out, {"tier": ANSWERS, "bytes_a_row": bytes_of_an_answer()})
 
 
 def tiers() -> Iterable[tuple[str, int | None, int, Callable[[], Any]]]:
@@ -138,6 +145,22 @@ def classifier() -> Classifier:
     return new_model(job, method.teacher, seed=0)
 
 
+def bytes_of_an_answer() -> float:
+    """The size of an answer in Parquet: row, label, two probabilities and certainty."""
+    draws = Random(7)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "answers.parquet"
+        rows = [(row, *made_up_answer(draws)) for row in range(FILE_ROWS)]
+        write_table(path, ("row", "label", "p_good", "p_bad", "certainty"), rows)
+        return path.stat().st_size / FILE_ROWS
+
+
+def made_up_answer(draws: Random) -> tuple[str, float, float, float]:
+    """An answer whose digits are random: nothing compresses them."""
+    p = round(draws.random(), 6)
+    return ("good" if p >= 0.5 else "bad", p, round(1 - p, 6), round(draws.random(), 6))
+
+
 def votes(model: Classifier, batch: list[Example]) -> None:
     """One annotation of a batch, with dropout in the last layer."""
     for _ in annotate(model, batch, PASSES, seed=7, machine=MACHINE):
@@ -152,12 +175,37 @@ def table(measured: list[lines.Line]) -> list[str]:
     head = ("stage", "tokens", "rows/s, one core", "core-hours", "GPU-hours, by arithmetic")
     rows = [f"| {' | '.join(head)} |", "|---|---|---|---|---|"]
     for line in measured:
+        if line["tier"] == ANSWERS:
+            continue
         rate, tokens = line["rows_a_second"], line["tokens"]
         hours = POOL / rate / 3600
         on_gpu = "–" if tokens is None else f"{gpu_hours(line['tier'], tokens):.2f}"
         cells = (line["tier"], tokens or "–", f"{rate:,.0f}", f"{hours:,.1f}", on_gpu)
         rows.append(f"| {' | '.join(map(str, cells))} |")
     return rows
+
+
+def answers_row(measured: list[lines.Line]) -> str:
+    """What the answers take on disk, as a row of the table of bytes."""
+    (size,) = (line["bytes_a_row"] for line in measured if line["tier"] == ANSWERS)
+    total = POOL * size / 1e9
+    return f"| answers, two classes, Parquet | {size:.0f} a row | {total:.1f} GB |"
+
+
+def failures(measured: list[lines.Line]) -> str:
+    """How many parts there are, how many are lost, and what that costs, as sentences."""
+    (rate,) = (
+        line["rows_a_second"]
+        for line in measured
+        if (line["tier"], line.get("tokens")) == ("predict", 60)
+    )
+    part, whole = PART_ROWS / rate / 3600, POOL / rate / 3600
+    deaths = whole / HOURS_TO_A_DEATH
+    return (
+        f"At 60 tokens the {ceil(POOL / PART_ROWS)} parts take {part:.1f} core-hours of `predict` "
+        f"each, {whole:,.0f} together, in which {deaths:.1f} workers die; they cost "
+        f"{deaths * part / 2:.1f} core-hours, {part / 2 / HOURS_TO_A_DEATH:.1%} of the work."
+    )
 
 
 def gpu_hours(tier: str, tokens: int) -> float:

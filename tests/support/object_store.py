@@ -1,17 +1,16 @@
-"""Object storage on this machine: moto's S3 behind HTTP, with one empty bucket."""
+"""Object storage on this machine: moto's S3 behind HTTP, with an empty bucket for each test."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from uuid import uuid4
 
 import pytest
-
-BUCKET = "bucket"
 
 
 @pytest.fixture
 def object_store(monkeypatch) -> Iterator[str]:
-    """The address of an empty bucket, s3://bucket; credentials are in the environment."""
+    """The address of an empty bucket, ``s3://…``; credentials are in the environment."""
     import fsspec
     from moto.server import ThreadedMotoServer
 
@@ -23,6 +22,7 @@ def object_store(monkeypatch) -> Iterator[str]:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "nothing")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    fsspec.filesystem("s3", skip_instance_cache=True).mkdir(BUCKET)
-    yield f"s3://{BUCKET}"
+    bucket = f"bucket-{uuid4()}"  # a new one: the servers of a process share what they hold
+    fsspec.filesystem("s3", skip_instance_cache=True).mkdir(bucket)
+    yield f"s3://{bucket}"
     server.stop()

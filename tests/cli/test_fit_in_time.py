@@ -48,6 +48,17 @@ def test_the_stages_of_a_dry_run_add_up(folder: Path, bert: Path) -> None:
     assert plan["last_round"] == plan["rounds"] == 11
 
 
+def test_a_dry_run_says_what_a_pass_over_a_large_pool_takes(
+    folder: Path, bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = FIT.format(bert=bert) + " --dry-run"
+    assert "the whole pool" not in selftrain(line).out
+    monkeypatch.setattr("selftrain.cli.plan.LARGE_POOL", 30)
+    out = selftrain(line).out
+    assert "the whole pool read once, hours" in out
+    assert "on 8 machines like this one" in out
+
+
 def test_a_dry_run_of_a_finished_run_has_no_round_left(life: Path, bert: Path) -> None:
     line = FIT.format(bert=bert) + " --dev dev.csv --dry-run --json"
     before = snapshot(life)

@@ -46,6 +46,15 @@ def test_the_table_of_faults_is_what_the_committed_lines_say() -> None:
     assert script["table"](lines) in page or not lines
 
 
+def test_the_cost_model_is_what_the_committed_rates_give() -> None:
+    script = runpy.run_path(str(ROOT / "benchmarks" / "tiers.py"), run_name="imported")
+    measured = script["lines"].read(ROOT / script["OUT"])
+    page = (ROOT / "docs" / "guide-large-pools.md").read_text("utf-8")
+    assert "\n".join(script["table"](measured)) in page
+    assert script["answers_row"](measured) in page
+    assert script["failures"](measured) in page
+
+
 def test_the_first_tables_are_what_the_committed_cells_say(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -99,7 +99,7 @@ def test_what_was_stopped_by_hand_is_taken_up(make_sweep, untrained, monkeypatch
 def test_a_point_that_cannot_be_trained_is_passed_over_for_good(make_sweep, untrained, monkeypatch):
     cells = Sweep.cells
 
-    def some(self, method):
+    def some(self, method, _):
         if method.select.score.alpha == 0.9:
             raise TrainingError("the loss is no number", "a lower rate")
         return cells(self, method)

@@ -55,6 +55,15 @@ def test_a_page_names_no_machine(page: Path) -> None:
     assert not re.search(r"https?://(?!keepachangelog\.com)", text)
 
 
+def test_the_guide_goes_from_a_first_run_to_the_paper() -> None:
+    text = (ROOT / "docs" / "index.md").read_text("utf-8")
+    listed = re.findall(r"<(.+)>", text.partition(":caption: Concepts")[0])
+    way = ["guide", "guide-your-data", "guide-is-it-good", "review", "guide-deploy"]
+    way += ["guide-large-pools", "guide-methods", "guide-paper"]
+    assert [page for page in listed if page in way] == way
+    assert {page.stem for page in (ROOT / "docs").glob("guide*.md")} <= {*listed}
+
+
 def test_the_architecture_names_every_room() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
     rooms = [path.parent.name for path in (ROOT / "src" / "selftrain").glob("*/__init__.py")]

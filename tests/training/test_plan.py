@@ -6,6 +6,8 @@ import resource
 import sys
 from dataclasses import replace
 
+import pytest
+
 import small_run
 from selftrain.method.recipes import recipe
 from selftrain.model.pel import Adapter, Full
@@ -46,6 +48,15 @@ def test_states_of_frozen_layers_count_as_disk_while_a_run_lasts(tiny_backbone):
     without = models + 2 * 24 * LESSON_ROW + 3 * ROUND_FILES
     states = 2 * 24 * 9 * bert.width * 4
     assert plan_of(job, SPEED, small_run.MACHINE).disk == without + states
+
+
+def test_a_pass_over_the_pool_reads_every_row_of_it_once(tiny_backbone):
+    """Forty rows of nine tokens, a millisecond each, whatever a round draws."""
+    job = small_run.job(tiny_backbone("bert"), small_run.CONTRAST)
+    plan = plan_of(job, SPEED, small_run.MACHINE)
+    assert plan.rows["drawn"] == 24
+    assert plan.pool_seconds == pytest.approx(40 * 9 * 0.001)
+    assert plan.plain()["pool_pass_seconds"] == plan.pool_seconds
 
 
 def test_the_memory_of_a_plan_is_the_peak_so_far_and_what_a_run_keeps(tiny_backbone):

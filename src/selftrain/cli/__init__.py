@@ -30,6 +30,7 @@ from selftrain.cli import (
     fit,
     interop,
     look,
+    publish,
     report,
     review,
     serve,
@@ -53,6 +54,7 @@ for command in (
     answer.evaluate,
     report.report,
     export.export,
+    publish.publish,
     serve.serve,
     audit.audit,
     review.review,
@@ -185,7 +187,10 @@ def top(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
-    """A text classifier you can check, from a few labels and many unlabelled texts."""
+    """A text classifier you can check, from a few labels and many unlabelled texts.
+
+    selftrain fit labelled.csv --unlabelled pool.csv -o run
+    """
     if version:
         from importlib.metadata import version as version_of
 

@@ -95,7 +95,8 @@ class WorkerOptions:
         str | None,
         typer.Option(
             metavar="URL",
-            help="An Optuna storage: workers with the same command share the grid.",
+            help="An Optuna storage: workers with the same command share the grid. A database, "
+            "journal://FILE or grpc://HOST:PORT.",
             rich_help_panel=WORKERS,
         ),
     ] = None
@@ -153,6 +154,8 @@ def bench(
     as_json: Annotated[bool, typer.Option("--json", help="Print the new cells as JSON.")] = False,
 ) -> None:
     """Compare methods on tasks and seeds: each cell is a run folder and a line of JSON.
+
+    selftrain bench DATA --method supcon --method head-ft --task sst2 -o runs/mine
 
     A killed grid resumes where it stopped. `selftrain table` makes tables of its cells.
     """

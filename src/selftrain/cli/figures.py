@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from selftrain.training.machine import Machine
 
 figure = typer.Typer(
-    help="The paper's figures, from finished cells and runs: PNG or SVG, and the numbers drawn.",
+    help="The paper's figures, from finished cells and runs: PNG or SVG, and the numbers drawn."
+    "\n\nselftrain figure rounds cells.jsonl -o rounds.png",
     no_args_is_help=True,
 )
 

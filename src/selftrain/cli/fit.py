@@ -19,6 +19,7 @@ from selftrain.cli.talk import Watch, resumable, say, show_evaluation, show_json
 
 if TYPE_CHECKING:
     from selftrain.cli.config import Config
+    from selftrain.cli.publish import Copies
     from selftrain.data.rows import Labelled
     from selftrain.model.classifier import Classifier
     from selftrain.runs.read import Answering
@@ -37,6 +38,8 @@ class Asked:
     """The one to keep; None leaves that as it is."""
     pace: Pace | None
     """What stops it in time; None lets it train to its end."""
+    copies: Copies | None = None
+    """Where finished rounds are copied to; None for nowhere."""
 
 
 @with_options
@@ -67,6 +70,13 @@ def fit(
             "round, or last (the last accepted round). It stays until you choose again.",
         ),
     ] = None,
+    publish: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Copy each finished round to object storage, without texts: s3://BUCKET/PREFIX.",
+        ),
+    ] = None,
     limits: options.TimeOptions,
     as_json: options.Json = False,
 ) -> None:
@@ -80,6 +90,7 @@ def fit(
     selftrain fit --from run --labelled labelled.csv --unlabelled pool.csv
     --corrections corrections.jsonl -o run2
     """
+    from selftrain.cli.publish import Copies
     from selftrain.runs.keep import rung_named
     from selftrain.runs.read import check_place
 
@@ -90,6 +101,7 @@ def fit(
     bundles = (files, columns, reading, method, prompt, hardware)
     settings = settings_of(method.config, *bundles, start=start)
     check_place(out)
+    copies = Copies.of(out, publish)
     with Watch() as watch:
         job, test, machine = prepare(files, settings, watch, earlier)
         pace = None
@@ -101,7 +113,7 @@ def fit(
             job, pace = in_time(out, job, test, machine, watch, given)
             if limits.dry_run:
                 return
-        result = learn(out, job, test, machine, watch, Asked(rung, pace))
+        result = learn(out, job, test, machine, watch, Asked(rung, pace, copies))
         if earlier is not None:
             result["compared"] = earlier.compare(out)
     if as_json:
@@ -163,7 +175,7 @@ def learn(
     from selftrain.training.ladder import Models
     from selftrain.training.loop import last_accepted
 
-    answers_now, pace = asked.rung or read_kept(out) or LAST, asked.pace
+    answers_now, pace, copies = asked.rung or read_kept(out) or LAST, asked.pace, asked.copies
     check_can_keep(answers_now, job)
     rounds, facts, stopped = [], [], ""
     with resumable(watch), closing(train(out, job, machine)) as training:
@@ -172,6 +184,8 @@ def learn(
             say(line_of(round_, job.method.total_rounds, dev=scores.get("accuracy")))
             facts.append({**plain(round_), **({"dev": scores} if scores else {})})
             rounds.append(round_)
+            if copies is not None:
+                copies.update(rounds_only=True)
             if pace and not round_.last and (stopped := pace.why_stop(round_.number + 1)):
                 say(f"{stopped}; {pace.hint}")
                 training.close()  # or the run would stay locked
@@ -189,6 +203,8 @@ def learn(
         result["stopped"] = stopped
     result |= conclude(out, chosen, models, rungs, job)
     result |= write_page(out, job)
+    if copies is not None:
+        copies.update(rounds_only=False)
     if test:
         result["test"] = evaluation(answering_model(out, chosen, models, job), test, machine)
         expected = round_estimate(out)

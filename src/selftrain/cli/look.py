@@ -19,6 +19,8 @@ def methods(
 ) -> None:
     """The methods there are, and what each one does.
 
+    selftrain methods
+
     With --json every entry of every method, as a --config file names them.
     """
     with Watch() as watch, watch.busy("loading"):
@@ -95,7 +97,10 @@ def check(
 
 
 def doctor(as_json: options.Json = False) -> None:
-    """Versions, device, threads, what is cached: what a bug report needs."""
+    """Versions, device, threads, what is cached: what a bug report needs.
+
+    selftrain doctor
+    """
     with Watch() as watch, watch.busy("looking"):
         from selftrain.cli.doctor import facts
 

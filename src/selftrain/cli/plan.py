@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from selftrain.training.plan import Plan, TimedStage
 
 
+LARGE_POOL = 1_000_000  # rows: from here on answers take longer than a run
+MACHINES = 8
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """How long a command may take, or that it only shows what it would take."""
@@ -133,10 +137,20 @@ def show_plan(plan: Plan, loading: float, limit: float, *, as_json: bool) -> Non
         *((f"rows {name}", f"{count:,}") for name, count in plan.rows.items()),
         *memory,
         ("disk, MB", f"{plan.disk / 1e6:,.1f}"),
+        *pool_rows(plan),
     ]
     show((f"method {plan.method.name}", ""), facts, numeric=True)
     if reached < plan.method.total_rounds:
         say(f"the time ends after round {reached} of {plan.method.total_rounds}")
+
+
+def pool_rows(plan: Plan) -> Iterator[tuple[str, str]]:
+    """What every row of a large pool takes: a run draws a part of it, its answers are of all."""
+    if plan.rows["pool"] < LARGE_POOL:
+        return
+    hours = plan.pool_seconds / 3600
+    yield "the whole pool read once, hours", f"{hours:,.1f}"
+    yield f"… on {MACHINES} machines like this one", f"{hours / MACHINES:,.1f}"
 
 
 def stage_rows(stages: Sequence[TimedStage]) -> Iterator[tuple[str, str, str]]:

@@ -73,10 +73,19 @@ class SearchOptions:
         str | None,
         typer.Option(
             metavar="URL",
-            help="An Optuna storage where several workers meet; else OUT/sweep.db.",
+            help="An Optuna storage where several workers meet; else OUT/sweep.db. A database "
+            "(sqlite:///F.db, postgresql://…), journal://FILE (also on NFS), grpc://HOST:PORT.",
             rich_help_panel=SEARCH,
         ),
     ] = None
+    prune: Annotated[
+        Literal["none", "median"],
+        typer.Option(
+            help="Stop a point whose accuracy so far, after any round of any cell, is below the "
+            "median of five or more complete points.",
+            rich_help_panel=SEARCH,
+        ),
+    ] = "none"
 
     def __post_init__(self) -> None:
         require(self.trials >= 1, "--trials", self.trials, "1 or more", "--trials 20")
@@ -140,6 +149,7 @@ def sweep(
                 preset,
                 search.sampler,
                 storage=search.storage,
+                prune=search.prune,
                 machine=inputs.machine_of(settings_of(None, hardware), watch),
             )
             study.check_rows()
@@ -216,6 +226,8 @@ def notes(study: Sweep, report: Mapping[str, Any]) -> list[str]:
     """What a reader of the table should know."""
     several = "mean over tasks and seeds" + (" ± sd over seeds" if len(study.seeds) > 1 else "")
     lines = [f"accuracy: {several}."]
+    if pruned := report["states"].get("pruned"):
+        lines.append(f"stopped early, without a score: {pruned}.")
     if "importance" in report:
         shares = ", ".join(f"{name} {share:.2f}" for name, share in report["importance"].items())
         lines.append(f"importance (fANOVA): {shares}.")

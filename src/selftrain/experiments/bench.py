@@ -14,7 +14,8 @@ nothing that trains, selects or stops reads them.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import version
@@ -93,6 +94,9 @@ class Bench:
     shared: Path | None = None
     """The folder of teachers and first votes; None: ``out/shared``."""
     machine: Machine = Machine()
+    after_round: Callable[[Group, float | None, bool], None] | None = None
+    """Gets the accuracy of each round on the scored rows, and whether it was accepted; what it
+    raises ends the cell, whose finished rounds stay."""
 
     def written(self) -> list[Result]:
         """The finished cells; an error if some were computed on other rows than the given ones."""
@@ -253,16 +257,20 @@ class Bench:
         folder = self.folder(group, name, method)
         shared = Shared.of(self.shared or self.out / "shared", job)
         rounds = []
-        for round_ in train(
+        training = train(
             folder,
             job,
             self.machine,
             teacher=shared.teacher_of(job, self.machine),
             annotate=shared.annotate,
             part=True,
-        ):
-            log.info(f"{group.place / slug(name)}   {line_of(round_, method.total_rounds)}")
-            rounds.append(round_)
+        )
+        with closing(training):  # or the run would stay locked where a round ends the cell
+            for round_ in training:
+                log.info(f"{group.place / slug(name)}   {line_of(round_, method.total_rounds)}")
+                rounds.append(round_)
+                if self.after_round is not None:
+                    self.after_round(group, self.accuracy(inputs, round_), round_.accepted)
         check_numbers(folder, rounds)
         final = last_accepted(rounds)
         result = self.result(inputs, name, final.model)

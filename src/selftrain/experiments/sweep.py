@@ -9,7 +9,8 @@
 The score of a point is its mean accuracy over all tasks and seeds, on design rows: nothing is
 chosen for one cell, and no test row is read. A killed sweep resumes. A point depends on the seed of
 the sweep, its number and the trials before it; a stopped trial is queued again, and its runs resume
-from their last finished round.
+from their last finished round. With ``prune`` a point may end after any round (``pruning.py``): it
+is stored as pruned, has no score and is not queued again.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from math import prod
 from pathlib import Path
@@ -34,6 +35,7 @@ from selftrain.errors import ConfigError, DataError, RunError, TrainingError, re
 from selftrain.experiments import tasksets
 from selftrain.experiments.bench import Bench
 from selftrain.experiments.grid import SEEDS, Grid
+from selftrain.experiments.pruning import PRUNED, Progress, Prune
 from selftrain.experiments.results import Result
 from selftrain.experiments.space import Space, Value, changed, check_space
 from selftrain.experiments.stats import spread
@@ -42,6 +44,7 @@ from selftrain.experiments.storage import (
     count_trials,
     experimental,
     extra_package,
+    lost_storage,
     open_storage,
     optuna_logged,
     requeue_stopped,
@@ -89,12 +92,13 @@ class Tried:
     state: str
     params: dict[str, Value]
     value: float | None = None
-    """Mean accuracy over tasks and seeds, a share from 0 to 1; None unless it is complete."""
+    """Mean accuracy over tasks and seeds, a share from 0 to 1; None unless it is complete: of a
+    pruned point Optuna keeps the last number before it was stopped, which is of fewer rounds."""
     recipe: str | None = None
     """A hash of the method at this point: its cells are in ``trials`` under that name."""
     cells: tuple[Cell, ...] = ()
     why: str = ""
-    """Why there is no value, if the point cannot be trained."""
+    """Why there is no value: the point cannot be trained, or it was pruned."""
 
     def by_seed(self) -> list[float]:
         """The mean accuracy over the tasks, for each seed."""
@@ -120,6 +124,8 @@ class Sweep:
     """Of the sampler."""
     storage: str | None = None
     """The address of the storage that several workers share; None: in ``out``, for one worker."""
+    prune: Prune = "none"
+    """Whether a point below the median of the points before it is stopped after a round."""
     machine: Machine = Machine()
 
     def __post_init__(self) -> None:
@@ -178,6 +184,7 @@ class Sweep:
             self.shots,
             self.sampler,
             self.seed,
+            *((self.prune,) if self.prune != "none" else ()),  # a stopped point moves later draws
         ]
         return f"sweep-{short_hash(question)}"
 
@@ -200,7 +207,7 @@ class Sweep:
             numbers.append(trial.number)
             return self.score(trial)
 
-        with self.locked(), optuna_logged():
+        with self.locked(), optuna_logged(), lost_storage():
             study = self.study()
             self.requeue_stopped(study)
             if self.sampler == "grid":
@@ -252,7 +259,9 @@ class Sweep:
         if self.storage is None:  # one worker alone: a trial that still runs there was killed
             for trial in study.get_trials(states=[TrialState.RUNNING]):
                 study.tell(trial.number, state=TrialState.FAIL)
-        requeue_stopped(study, lambda trial: "why" not in trial.user_attrs)
+        requeue_stopped(
+            study, lambda trial: "why" not in trial.user_attrs and trial.state.name != "PRUNED"
+        )
 
     def trials_left(self, study: Study, trials: int) -> bool:
         """Whether there is a point to try; the trials of other workers count as done."""
@@ -266,7 +275,7 @@ class Sweep:
             if len(started) >= self.points:
                 return wait_for_stale_trial(study)
         counted = sum(
-            trial.state.name in ("COMPLETE", "RUNNING") or "why" in trial.user_attrs
+            trial.state.name in ("COMPLETE", "RUNNING", "PRUNED") or "why" in trial.user_attrs
             for trial in so_far
         )
         return counted < trials or wait_for_stale_trial(study)
@@ -281,7 +290,7 @@ class Sweep:
         method = changed(self.method, point)
         trial.set_user_attr("recipe", digest(method))
         try:
-            results = self.cells(method)
+            results = self.cells(method, None if self.prune == "none" else trial)
         except TrainingError as error:
             trial.set_user_attr("why", error.message)
             raise
@@ -302,27 +311,37 @@ class Sweep:
         with experimental():
             return TPESampler(seed=seed, multivariate=False, constant_liar=True)
 
-    def cells(self, method: Method) -> list[Result]:
-        """The cells of a point; missing ones are computed."""
+    def cells(self, method: Method, prunable: Trial | None = None) -> list[Result]:
+        """The cells of a point; missing ones are computed, unless the trial is pruned."""
         folder = self.out / "trials" / self.inputs_hash / digest(method)
         bench = self.bench(method, folder)
-        check_trained(bench.written())
+        groups = {bench.key(group, method.name): group for group in bench.grid.groups()}
+        progress = None
+        if prunable is not None:
+            progress = Progress(prunable, tuple(groups.values()), method.total_rounds + 1)
+            bench = replace(bench, after_round=progress.after_round)
+        written = {result.key: result for result in bench.written()}
+        check_trained(list(written.values()))
+        for key, group in groups.items():
+            if progress is not None and key in written:
+                progress.after_cell(group, written[key])
         while missing := len(bench.missing()):
             for result in bench.run():
                 check_trained([result])
+                if progress is not None:
+                    progress.after_cell(groups[result.key], result)
             if len(bench.missing()) == missing:  # another worker trains the same teacher or point
                 time.sleep(POLL)
-        wanted = {bench.key(group, method.name) for group in bench.grid.groups()}
-        return [result for result in bench.written() if result.key in wanted]
+        return [result for result in bench.written() if result.key in groups]
 
     def trials(self) -> list[Tried]:
         """Every trial so far, of every worker."""
-        with optuna_logged():
+        with optuna_logged(), lost_storage():
             return [tried(trial) for trial in self.study().trials]
 
     def report(self) -> dict[str, Any]:
         """The search, the best point and every trial; written to ``sweep.json``."""
-        with optuna_logged():
+        with optuna_logged(), lost_storage():
             study = self.study()
             trials, importances = [tried(trial) for trial in study.trials], importance(study)
         ranked = best_first(trials)
@@ -335,6 +354,7 @@ class Sweep:
             "seeds": list(self.seeds),
             "on": "design",
             "sampler": self.sampler,
+            "prune": self.prune,
             "space": {name: list(values) for name, values in self.space.items()},
             "best": ranked[0].params if ranked else {},
             "value": ranked[0].value if ranked else None,
@@ -376,14 +396,15 @@ def point_number(trial: Trial) -> int:
 
 def tried(trial: FrozenTrial) -> Tried:
     """A trial of the storage, as a plain value."""
+    state, attributes = trial.state.name.lower(), trial.user_attrs
     return Tried(
         trial.number,
-        trial.state.name.lower(),
+        state,
         dict(trial.params),
-        trial.value,
-        trial.user_attrs.get("recipe"),
-        tuple(Cell(**cell) for cell in trial.user_attrs.get("cells", ())),
-        trial.user_attrs.get("why", ""),
+        trial.value if state == "complete" else None,
+        attributes.get("recipe"),
+        tuple(Cell(**cell) for cell in attributes.get("cells", ())),
+        attributes.get(PRUNED if state == PRUNED else "why", ""),
     )
 
 
@@ -415,7 +436,7 @@ def importance(study: Study) -> dict[str, float]:
     """The share of the scores' variance that each entry explains (fANOVA); none for few trials."""
     from optuna.importance import FanovaImportanceEvaluator, get_param_importances
 
-    values = [trial.value for trial in study.trials if trial.value is not None]
+    values = [trial.value for trial in map(tried, study.trials) if trial.value is not None]
     if len(values) < IMPORTANCE_TRIALS or len(set(values)) < 2:
         return {}
     return get_param_importances(study, evaluator=FanovaImportanceEvaluator(seed=0))

@@ -24,6 +24,7 @@ from selftrain.experiments.results import Result
 from selftrain.experiments.storage import (
     count_trials,
     extra_package,
+    lost_storage,
     open_storage,
     optuna_logged,
     requeue_stopped,
@@ -68,7 +69,7 @@ def optuna_groups(bench: Bench, storage: str, name: str | None = None) -> Iterat
             raise optuna.TrialPruned("some of its cells are left to another process")
         return float(len(cells))
 
-    with optuna_logged():
+    with optuna_logged(), lost_storage():
         sampler = optuna.samplers.GridSampler({GROUP: range(len(groups))}, seed=0)
         study = optuna.create_study(
             storage=open_storage(storage, heartbeats=True),

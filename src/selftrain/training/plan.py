@@ -15,6 +15,7 @@ from selftrain.training.calibration import Speed
 from selftrain.training.cost import (
     Counts,
     Stage,
+    Work,
     drawn,
     estimate_work,
     ladder_work,
@@ -85,6 +86,11 @@ class Plan:
         tests = (stage.seconds for stage in self.stages if stage.name == "test")
         return self.speed.seconds(Stage("estimate", number, work)) + sum(tests)
 
+    @property
+    def pool_seconds(self) -> float:
+        """One pass over every row of the pool: what its answers take once the run is finished."""
+        return self.speed.seconds(Stage("reading", 0, (Work(self.rows["pool"], "pool"),)))
+
     def plain(self) -> dict[str, Any]:
         """As plain data."""
         return {
@@ -93,6 +99,7 @@ class Plan:
             "rows": dict(self.rows),
             "stages": [asdict(stage) for stage in self.stages],
             "seconds": self.seconds,
+            "pool_pass_seconds": self.pool_seconds,
             "memory_bytes": self.memory,
             "disk_bytes": self.disk,
         }

@@ -23,6 +23,8 @@ class Sweep:
     space: dict[str, list[Value]]
     best: dict[str, Value] = field(default_factory=dict)
     trials: int | None = None
+    states: dict[str, int] = field(default_factory=dict)
+    """How many trials are complete, how many were pruned, and so on."""
 
 
 def read_sweep(path: Path) -> Sweep:
@@ -53,6 +55,8 @@ def search(sweep: Sweep | None = None) -> Sheet:
         rows = [row[:2] for row in rows]
     head: Texts = ("value", "paper", "its name here", "searched", "best")
     tried = [f"The sweep tried {ours.trials} points."] if ours.trials is not None else []
+    if pruned := ours.states.get("pruned"):
+        tried.append(f"Stopped early, without a score: {pruned}.")
     notes = (*numbers().notes["grid"], *tried)
     head = head[: len(rows[0])]
     return Sheet("Search", head, tuple(rows), notes, words=len(head))

@@ -66,6 +66,8 @@ def test_no_step_is_wasted_on_a_rate_of_zero(total, warmup):
 class Looked(nn.Module):
     """A model that looks its answers up by the first token of each row."""
 
+    pad = 0
+
     def __init__(self, logits: torch.Tensor, features: torch.Tensor | None = None) -> None:
         super().__init__()
         self.logits = nn.Parameter(logits)
@@ -86,7 +88,7 @@ def objective(how: Tune, **change) -> tuple[float, History]:
     of = replace(table(gold=[], easy=[0, 0], hard=[0, 0], classes=2), **change)
     (step,) = steps(of, how, 1)
     history = History()
-    value = step_loss(Looked(P.log(), VECTORS), 0, of, step, how, history)
+    value = step_loss(Looked(P.log(), VECTORS), of, step, how, history)
     return float(value.detach()), history
 
 
@@ -118,7 +120,7 @@ def test_the_share_of_anchors_counts_easy_rows_whose_class_has_no_hard_row():
     of = table(gold=[], easy=[0, 0, 1, 1], hard=[0])
     how = Tune(batch_size=4, contrast=EasyHard(negatives=2))
     (step,), history = steps(of, how, 1), History()
-    step_loss(Looked(logits=torch.zeros(5, 3)), 0, of, step, how, history)
+    step_loss(Looked(logits=torch.zeros(5, 3)), of, step, how, history)
     assert (history.anchors, history.easy_rows) == (2, 4)
 
 

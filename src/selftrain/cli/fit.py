@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +15,7 @@ from selftrain.cli import inputs, options
 from selftrain.cli.again import AgainOptions, Earlier
 from selftrain.cli.bundles import with_options
 from selftrain.cli.config import settings_of
-from selftrain.cli.talk import Watch, resumable, say, show_evaluation, show_json, warn
+from selftrain.cli.talk import Watch, one_voice, resumable, say, show_evaluation, show_json, warn
 
 if TYPE_CHECKING:
     from selftrain.cli.config import Config
@@ -82,17 +82,18 @@ def fit(
     """
     from selftrain.runs.keep import rung_named
     from selftrain.runs.read import check_place
+    from selftrain.training.ranks import joined, launched
 
     started = time.monotonic()
     rung = None if keep is None else rung_named(keep)
-    earlier = Earlier.of(again, out)
-    start = None if earlier is None else earlier.settings(method.method)
-    bundles = (files, columns, reading, method, prompt, hardware)
-    settings = settings_of(method.config, *bundles, start=start)
-    check_place(out)
-    with Watch() as watch:
+    with one_voice(launched()) as ranks, Watch(quiet=not ranks.first) as watch:
+        earlier = Earlier.of(again, out)
+        start = None if earlier is None else earlier.settings(method.method)
+        bundles = (files, columns, reading, method, prompt, hardware)
+        settings = settings_of(method.config, *bundles, start=start)
+        check_place(out)
         job, test, machine = prepare(files, settings, watch, earlier)
-        pace = None
+        machine, pace = replace(machine, ranks=ranks), None
         if limits.dry_run or limits.minutes is not None:
             from selftrain.cli.plan import Limits, in_time
 
@@ -101,7 +102,11 @@ def fit(
             job, pace = in_time(out, job, test, machine, watch, given)
             if limits.dry_run:
                 return
-        result = learn(out, job, test, machine, watch, Asked(rung, pace))
+        with joined(ranks, machine.torch_device()):
+            if not ranks.first:
+                train_along(out, job, machine)
+                return
+            result = learn(out, job, test, machine, watch, Asked(rung, pace))
         if earlier is not None:
             result["compared"] = earlier.compare(out)
     if as_json:
@@ -141,6 +146,14 @@ def prepare(
     return job, test, machine
 
 
+def train_along(out: Path, job: Job, machine: Machine) -> None:
+    """Train every round together with the first process, which writes and judges them."""
+    from selftrain.runs.train import train
+
+    for _ in train(out, job, machine):
+        pass
+
+
 def learn(
     out: Path,
     job: Job,
@@ -162,6 +175,7 @@ def learn(
     from selftrain.training.evaluate import evaluate, evaluation
     from selftrain.training.ladder import Models
     from selftrain.training.loop import last_accepted
+    from selftrain.training.ranks import ALONE
 
     answers_now, pace = asked.rung or read_kept(out) or LAST, asked.pace
     check_can_keep(answers_now, job)
@@ -176,6 +190,7 @@ def learn(
                 say(f"{stopped}; {pace.hint}")
                 training.close()  # or the run would stay locked
                 break
+        machine = replace(machine, ranks=ALONE)  # the other processes end with the last round
         final = last_accepted(rounds)
         if answers_now == LAST:
             say(f"model: {out}, round {final.number}")

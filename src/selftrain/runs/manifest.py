@@ -55,6 +55,7 @@ class Manifest:
     threads: int
     created: str
     cache_mb: int = 4096
+    processes: int = 1
 
     @classmethod
     def of(cls, job: Job, machine: Machine | None = None) -> Manifest:
@@ -85,10 +86,11 @@ class Manifest:
             },
             backbone=Source(backbone.name, backbone.revision, backbone.sha256),
             versions={"python": platform.python_version(), **packages},
-            device=machine.accelerator().device.type,
+            device=machine.torch_device().type,
             threads=machine.threads or torch.get_num_threads(),
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             cache_mb=machine.cache_mb,
+            processes=machine.ranks.count,
         )
 
     @classmethod
@@ -135,7 +137,8 @@ class Manifest:
 
     def machine(self) -> dict[str, Any]:
         """What may differ when a run resumes; the last bits of the result may then differ."""
-        settings = {"device": self.device, "threads": self.threads, "cache_mb": self.cache_mb}
+        names = ("device", "threads", "cache_mb", "processes")
+        settings = {name: getattr(self, name) for name in names}
         return {**self.versions, **settings}
 
 

@@ -41,7 +41,7 @@ def pretrain(
             f"`{backbone.name}` has no pretrained MLM head; reading the pool needs one",
             "use one that has: --backbone minilm-mlm",
         )
-    device = machine.accelerator().device
+    device = machine.torch_device()
     model.to(device)
     head = backbone.mlm.to(device)
     room = min(model.task.max_length, backbone.max_length)
@@ -50,7 +50,7 @@ def pretrain(
     order = cycle(range(len(rows)), Random(child(seed, "adapt")))  # noqa: S311
     losses: list[float] = []
 
-    def loss_of_step(_model: nn.Module, _number: int) -> Tensor | None:
+    def loss_of_step(_number: int) -> Tensor | None:
         batch_rows = [rows[next(order)] for _ in range(tapt.batch_size)]
         batches, _ = grouped(batch_rows, model.pad, device)
         loss = masked_word_loss(model, head, batches, tapt.share)
@@ -68,6 +68,7 @@ def pretrain(
     )
     with randomness(seed, "adapt"):
         optimise(model, course, loss_of_step, machine)
+    machine.ranks.copy_first(model.state().values())  # each process read the same: last bits
     return final_mean(losses) if losses else None
 
 

@@ -58,7 +58,7 @@ def fit(
     reading: options.ReadingOptions,
     method: options.TrainingOptions,
     prompt: options.PromptOptions,
-    hardware: options.MachineOptions,
+    hardware: options.FitMachineOptions,
     keep: Annotated[
         str | None,
         typer.Option(
@@ -129,10 +129,12 @@ def prepare(
     inputs.tell(notes, columns=True)
     with watch.busy("loading"):
         from selftrain.method.changes import method_of
+        from selftrain.model.precision import check_precision, precision_named
         from selftrain.training.job import Job
         from selftrain.training.preflight import preflight, prompt_unused
 
         machine = inputs.machine_of(settings, watch)
+        precision = precision_named(settings.precision)
         if earlier is None:
             method, start = method_of(settings.method, settings.preset), None
         else:
@@ -141,7 +143,9 @@ def prepare(
         warn(prompt_unused(settings.task, method))
         task = inputs.task_of(settings.task, split, start)
         find_backbone = inputs.backbone_of if earlier is None else earlier.backbone
-        job = Job(task, split, method, find_backbone(settings, method), settings.seed)
+        check_precision(precision, machine.torch_device())
+        backbone = replace(find_backbone(settings, method), precision=precision)
+        job = Job(task, split, method, backbone, settings.seed)
         warn(preflight(job))
     return job, test, machine
 

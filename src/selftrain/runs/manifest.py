@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import TypeAdapter
 from pydantic_core import from_json
@@ -56,6 +56,7 @@ class Manifest:
     created: str
     cache_mb: int = 4096
     processes: int = 1
+    precision: Literal["fp32", "tf32", "bf16"] = "fp32"
 
     @classmethod
     def of(cls, job: Job, machine: Machine | None = None) -> Manifest:
@@ -91,6 +92,7 @@ class Manifest:
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             cache_mb=machine.cache_mb,
             processes=machine.ranks.count,
+            precision=backbone.precision,
         )
 
     @classmethod

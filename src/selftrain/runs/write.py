@@ -174,6 +174,11 @@ def _clear_rounds(folder: Path) -> None:
 
 
 def _check_same(folder: Path, old: Manifest, new: Manifest, *, any_rounds: bool) -> None:
+    if old.precision != new.precision:
+        raise RunError(
+            f"{folder} holds a run in {old.precision}, this one would go on in {new.precision}",
+            f"--precision {old.precision}, or start in another folder: -o NEW",
+        )
     for place, before, after in differences(old.configuration(), new.configuration()):
         if any_rounds and place == "method.rounds":
             continue

@@ -88,14 +88,14 @@ def fit(model: Classifier, lesson: Lesson, tune: Tune, *, seed: int, machine: Ma
         assert history.last_step is not None
         with torch.no_grad():  # no later loss would show that the last step broke the model
             loss = step_loss(model, table, history.last_step, tune, History(), machine.ranks)
-        require_finite(loss, f"after step {total}", tune.learning_rate)
+        require_finite([(f"after step {total}", loss)], tune.learning_rate)
     if tune.supcon is not None:
         regress_head(model, [*lesson.gold, *lesson.easy])
         machine.ranks.copy_first(model.head_state().values())
     return Fitted(
         steps=total,
-        loss=final_mean(history.losses),
-        contrast=final_mean(history.contrasts) if history.contrasts else None,
+        loss=final_mean(numbers(history.losses)),
+        contrast=final_mean(numbers(history.contrasts)) if history.contrasts else None,
         anchors=history.anchors / history.easy_rows if history.easy_rows else None,
         tuned=sum(p.numel() for p in model.trainable().values()),
         total=sum(p.numel() for p in model.parameters()),
@@ -124,6 +124,8 @@ def fit_head(model: Classifier, lesson: Lesson, started: float) -> Fitted:
 # ── the one loop over optimiser steps ────────────────────────────────────────────────────────
 
 BETAS = (0.9, 0.98)
+CHECKED_TOGETHER = 16
+"""Steps whose losses are looked at together: a GPU is waited for each time."""
 LossOfStep = Callable[[int], Tensor | None]
 """The loss of a step, by its number; None skips the step."""
 
@@ -153,18 +155,23 @@ def optimise(
     rate = course.optimizer.param_groups[0]["initial_lr"]
     chosen = {id(p) for group in course.optimizer.param_groups for p in group["params"]}
     moving = [p for p in model.parameters() if id(p) in chosen]
+    unchecked: list[tuple[str, Tensor]] = []
     model.train()
     for number in machine.progress(range(course.steps), course.description, course.steps):
         loss = loss_of_step(number)
         if loss is None:
             continue
-        require_finite(loss, f"at step {number + 1} of {course.steps}", rate)
+        unchecked.append((f"at step {number + 1} of {course.steps}", loss.detach()))
+        if len(unchecked) == CHECKED_TOGETHER:
+            require_finite(unchecked, rate)
+            unchecked.clear()
         course.optimizer.zero_grad()
         loss.backward()
         ranks.sum_gradients(moving)
         nn.utils.clip_grad_norm_(moving, course.max_grad_norm)
         course.optimizer.step()
         course.schedule.step()
+    require_finite(unchecked, rate)
     model.eval()
     if ranks.count > 1:
         ranks.require_same("the weights after a fit", model.digest())
@@ -179,13 +186,20 @@ def step_count(table: Table, tune: Tune) -> int:
     return steps_an_epoch * (tune.epochs or 0)
 
 
-def require_finite(loss: Tensor, when: str, learning_rate: float) -> None:
-    """Stop a training whose loss is no longer a number."""
-    value = float(loss.detach())
-    if not math.isfinite(value):
-        raise TrainingError(
-            f"the loss is {value} {when}", f"try a lower learning_rate than {learning_rate}"
-        )
+def require_finite(losses: Sequence[tuple[str, Tensor]], learning_rate: float) -> None:
+    """Stop a training where a loss is no longer a number; each comes with when it was."""
+    values = numbers([loss for _, loss in losses])
+    for (when, _), value in zip(losses, values, strict=True):
+        if not math.isfinite(value):
+            raise TrainingError(
+                f"the loss is {value} {when}", f"try a lower learning_rate than {learning_rate}"
+            )
+
+
+def numbers(values: Sequence[Tensor]) -> list[float]:
+    """Single values as numbers, all at once: a GPU is waited for each time."""
+    found: list[float] = torch.stack([each.detach() for each in values]).tolist() if values else []
+    return found
 
 
 # ── one step ─────────────────────────────────────────────────────────────────────────────────
@@ -195,8 +209,8 @@ def require_finite(loss: Tensor, when: str, learning_rate: float) -> None:
 class History:
     """Losses and counts of the steps so far."""
 
-    losses: list[float] = field(default_factory=list)
-    contrasts: list[float] = field(default_factory=list)
+    losses: list[Tensor] = field(default_factory=list)
+    contrasts: list[Tensor] = field(default_factory=list)
     easy_rows: int = 0
     anchors: int = 0
     """Easy rows that had a contrast term."""
@@ -254,7 +268,7 @@ def step_loss(
     learnt = step.rows[: step.learn]
     weights = table.weights[torch.tensor(learnt)] if step.weights is None else step.weights
     value: Tensor = (row_losses(out, table, learnt, tune) * weights.to(device)).mean()
-    history.losses.append(float(value.detach()))
+    history.losses.append(value.detach())
     if tune.contrast is not None and table.easy:
         history.easy_rows += step.easy
         history.anchors += len(step.anchors)
@@ -268,7 +282,7 @@ def step_loss(
             out.features[negatives],
             tune.contrast.temperature,
         ).mean()
-        history.contrasts.append(float(contrast_loss.detach()))
+        history.contrasts.append(contrast_loss.detach())
         value = value + tune.contrast.weight * contrast_loss
     if tune.smooth is not None and step.neighbours:
         places = list(step.neighbours)

@@ -175,6 +175,12 @@ def launched(environ: Mapping[str, str] = os.environ) -> Ranks:
                 "student share the frozen weights of their encoder whole",
                 TORCHRUN,
             )
+    chosen = environ.get("ACCELERATE_MIXED_PRECISION", "no")
+    if chosen not in ("", "no", "fp32"):
+        raise ConfigError(
+            f"ACCELERATE_MIXED_PRECISION is {chosen}, which selftrain does not read",
+            "unset it, and choose by an option that the run remembers: --precision bf16",
+        )
     return ALONE if count == 1 else Ranks(index, count, local)
 
 

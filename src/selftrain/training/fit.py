@@ -66,6 +66,7 @@ def fit(model: Classifier, lesson: Lesson, tune: Tune, *, seed: int, machine: Ma
         return replace(fitted, name_rows=None if name_rows is None else len(name_rows))
     if tune.head_start == "regression":
         regress_head(model, [*lesson.gold, *lesson.easy])
+    machine.ranks.copy_first(model.state().values())  # another processor rounds differently
     table = Table.of(model, lesson)
     batches = steps_of(table, tune, Random(child(seed, "batches", 0)))  # noqa: S311
     gold_rows = cycle(table.gold, Random(child(seed, "agreement", 0)))  # noqa: S311

@@ -81,7 +81,8 @@ def randomness(seed: int, *names: str | int) -> Iterator[None]:
 
     Other threads wait that long: their draws would change this one's numbers.
     """
-    devices = list(range(torch.cuda.device_count())) if torch.cuda.is_available() else []
+    # The GPU of this process: to look at the others would take memory on each of them.
+    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
     with TORCH_GENERATOR, torch.random.fork_rng(devices):
         torch.manual_seed(child(seed, *names))
         yield

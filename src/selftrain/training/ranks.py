@@ -81,22 +81,23 @@ class Ranks:
         return everyone.index_copy(0, where, encoded)
 
     def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
-        """Replace each gradient by its sum over all processes."""
+        """Replace each gradient by its sum over all processes.
+
+        Each process has rows, and a row reaches every parameter that the loss reaches: all have
+        gradients of the same parameters.
+        """
         if self.count == 1:
             return
         import torch
         import torch.distributed as dist
 
-        gradients = [p.grad if p.grad is not None else torch.zeros_like(p) for p in parameters]
-        has_one = torch.tensor([float(p.grad is not None) for p in parameters])
-        flat = torch.cat([*(each.flatten() for each in gradients), has_one.to(gradients[0])])
+        gradients = [p.grad for p in parameters if p.grad is not None]
+        flat = torch.cat([gradient.flatten() for gradient in gradients])
         with meeting(self):
             dist.all_reduce(flat)
-        sizes = [p.numel() for p in parameters]
-        *summed, counts = flat.split([*sizes, len(sizes)])
-        for parameter, gradient, count in zip(parameters, summed, counts.tolist(), strict=True):
-            if count:  # one without a gradient anywhere stays as it is, as in one process
-                parameter.grad = gradient.view_as(parameter)
+        parts = flat.split([gradient.numel() for gradient in gradients])
+        for gradient, part in zip(gradients, parts, strict=True):
+            gradient.copy_(part.view_as(gradient))
 
     def mapped(self, work: Callable[[Item], T], items: Iterable[Item]) -> Iterator[tuple[Item, T]]:
         """Each item with its result, in their order; every process works at a share of the items.

@@ -40,8 +40,7 @@ def one_thread() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def imports_are_no_garbage() -> None:
-    """Every fit ends with a full collection; looking through all of torch each time takes longer
-    than the fit itself."""
+    """A full collection that looks through all of torch takes longer than a small fit."""
     gc.freeze()
 
 

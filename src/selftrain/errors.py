@@ -66,6 +66,10 @@ class TrainingError(SelftrainError):
     """A training that cannot continue, such as a loss that is no longer a number."""
 
 
+class RanksError(SelftrainError):
+    """Processes of one training that no longer agree, or of which one has ended."""
+
+
 # ── checks ───────────────────────────────────────────────────────────────────────────────────
 
 

@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from selftrain.cli.doctor import PACKAGES, device, facts, from_hub, installed
+from selftrain.cli.doctor import (
+    PACKAGES,
+    device,
+    facts,
+    from_hub,
+    installed,
+    precisions,
+    processes,
+)
 
 
 def test_every_package_we_stand_on_is_named_with_its_version() -> None:
@@ -52,3 +60,17 @@ def test_the_device_is_the_best_there_is(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "T4")
     assert device() == "cuda (T4)"
+
+
+def test_what_a_gpu_would_do_is_said_with_what_nobody_verified(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    assert precisions() == ["fp32", "bf16"]
+    assert processes() == "torchrun, over gloo on the CPU"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: False)
+    assert precisions() == ["fp32", "tf32"]
+    assert "--nproc_per_node 4, over nccl (not verified" in processes()

@@ -187,6 +187,8 @@ def test_a_command_is_one_that_can_be_typed(line: str) -> None:
         assert f"\n{words[1]}:" in (ROOT / "Makefile").read_text("utf-8")
     elif words[0] == "selftrain":
         read(words[1:])
+    elif words[0] == "torchrun":
+        read(words[words.index("selftrain") + 1 :])
     elif words[0] == "selftrain-lite":
         lite.command_line().parse_args(words[1:])
     else:

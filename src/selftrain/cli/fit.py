@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +15,7 @@ from selftrain.cli import inputs, options
 from selftrain.cli.again import AgainOptions, Earlier
 from selftrain.cli.bundles import with_options
 from selftrain.cli.config import settings_of
-from selftrain.cli.talk import Watch, resumable, say, show_evaluation, show_json, warn
+from selftrain.cli.talk import Watch, one_voice, resumable, say, show_evaluation, show_json, warn
 
 if TYPE_CHECKING:
     from selftrain.cli.config import Config
@@ -61,7 +61,7 @@ def fit(
     reading: options.ReadingOptions,
     method: options.TrainingOptions,
     prompt: options.PromptOptions,
-    hardware: options.MachineOptions,
+    hardware: options.FitMachineOptions,
     keep: Annotated[
         str | None,
         typer.Option(
@@ -93,18 +93,19 @@ def fit(
     from selftrain.cli.publish import Copies
     from selftrain.runs.keep import rung_named
     from selftrain.runs.read import check_place
+    from selftrain.training.ranks import joined, launched
 
     started = time.monotonic()
     rung = None if keep is None else rung_named(keep)
-    earlier = Earlier.of(again, out)
-    start = None if earlier is None else earlier.settings(method.method)
-    bundles = (files, columns, reading, method, prompt, hardware)
-    settings = settings_of(method.config, *bundles, start=start)
-    check_place(out)
-    copies = Copies.of(out, publish)
-    with Watch() as watch:
+    with one_voice(launched()) as ranks, Watch(quiet=not ranks.first) as watch:
+        earlier = Earlier.of(again, out)
+        start = None if earlier is None else earlier.settings(method.method)
+        bundles = (files, columns, reading, method, prompt, hardware)
+        settings = settings_of(method.config, *bundles, start=start)
+        check_place(out)
+        copies = Copies.of(out, publish)
         job, test, machine = prepare(files, settings, watch, earlier)
-        pace = None
+        machine, pace = replace(machine, ranks=ranks), None
         if limits.dry_run or limits.minutes is not None:
             from selftrain.cli.plan import Limits, in_time
 
@@ -113,7 +114,11 @@ def fit(
             job, pace = in_time(out, job, test, machine, watch, given)
             if limits.dry_run:
                 return
-        result = learn(out, job, test, machine, watch, Asked(rung, pace, copies))
+        with joined(ranks, machine.torch_device()):
+            if not ranks.first:
+                train_along(out, job, machine)
+                return
+            result = learn(out, job, test, machine, watch, Asked(rung, pace, copies))
         if earlier is not None:
             result["compared"] = earlier.compare(out)
     if as_json:
@@ -136,10 +141,12 @@ def prepare(
     inputs.tell(notes, columns=True)
     with watch.busy("loading"):
         from selftrain.method.changes import method_of
+        from selftrain.model.precision import check_precision, precision_named
         from selftrain.training.job import Job
         from selftrain.training.preflight import preflight, prompt_unused
 
         machine = inputs.machine_of(settings, watch)
+        precision = precision_named(settings.precision)
         if earlier is None:
             method, start = method_of(settings.method, settings.preset), None
         else:
@@ -148,9 +155,19 @@ def prepare(
         warn(prompt_unused(settings.task, method))
         task = inputs.task_of(settings.task, split, start)
         find_backbone = inputs.backbone_of if earlier is None else earlier.backbone
-        job = Job(task, split, method, find_backbone(settings, method), settings.seed)
+        check_precision(precision, machine.torch_device())
+        backbone = replace(find_backbone(settings, method), precision=precision)
+        job = Job(task, split, method, backbone, settings.seed)
         warn(preflight(job))
     return job, test, machine
+
+
+def train_along(out: Path, job: Job, machine: Machine) -> None:
+    """Train every round together with the first process, which writes and judges them."""
+    from selftrain.runs.train import train
+
+    for _ in train(out, job, machine):
+        pass
 
 
 def learn(
@@ -174,6 +191,7 @@ def learn(
     from selftrain.training.evaluate import evaluate, evaluation
     from selftrain.training.ladder import Models
     from selftrain.training.loop import last_accepted
+    from selftrain.training.ranks import ALONE
 
     answers_now, pace, copies = asked.rung or read_kept(out) or LAST, asked.pace, asked.copies
     check_can_keep(answers_now, job)
@@ -190,6 +208,7 @@ def learn(
                 say(f"{stopped}; {pace.hint}")
                 training.close()  # or the run would stay locked
                 break
+        machine = replace(machine, ranks=ALONE)  # the other processes end with the last round
         final = last_accepted(rounds)
         if answers_now == LAST:
             say(f"model: {out}, round {final.number}")

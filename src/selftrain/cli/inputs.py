@@ -173,4 +173,4 @@ def load_model(
 
         machine = machine_of(settings_of(None, device), watch)
         warn([*texts_cut(model, examples), *hard_to_read(model.backbone, examples)])
-        return model.to(machine.accelerator().device), machine
+        return model.to(machine.torch_device()), machine

@@ -469,6 +469,20 @@ class MachineOptions(DeviceOptions):
     ] = None
 
 
+@dataclass(frozen=True, slots=True)
+class FitMachineOptions(MachineOptions):
+    """The same for `fit`, whose run remembers in which precision it computes."""
+
+    precision: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="fp32, tf32 (cuda) or bf16: the encoder's numbers. The run keeps it (fp32).",
+            rich_help_panel=MACHINE,
+        ),
+    ] = None
+
+
 # ── what is made of cells, and how a result is written ──
 
 

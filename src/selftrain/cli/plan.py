@@ -51,6 +51,11 @@ def in_time(
     from selftrain.method.recipes import QUICK, recipe
     from selftrain.training.budget import Budget, Pace
 
+    if machine.ranks.count > 1:
+        raise ConfigError(
+            f"--minutes and --dry-run plan for one process, and here {machine.ranks.count} train",
+            "leave them out, or plan first: selftrain fit … --dry-run",
+        )
     loading = time.monotonic() - limits.started
     budget = Budget(60 * (limits.asked.minutes or inf), limits.started)
     replaceable = limits.asked.minutes is not None and limits.preset is not None

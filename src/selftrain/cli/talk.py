@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rich.cells import cell_len
 from rich.console import Console
 
+from selftrain.errors import SelftrainError
 from selftrain.escape import printable
 from selftrain.runs.watch import Watch, talk
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from selftrain.data.rows import Notes
+    from selftrain.training.ranks import Ranks
 
 LONGEST_NAME = 40  # characters of a name that is never wrapped
 
@@ -177,6 +179,22 @@ def confusion_table(
     ]
     largest = sorted(wrong, key=lambda each: -each[2])[:LARGEST_ERRORS]
     return ("true label", "answered as", "rows"), [(a, b, str(n)) for a, b, n in largest]
+
+
+@contextmanager
+def one_voice(ranks: Ranks) -> Iterator[Ranks]:
+    """Where several processes train, the first speaks; an error of another says whose it is."""
+    if ranks.first:
+        yield ranks
+        return
+    talk.quiet = True
+    try:
+        yield ranks
+    except SelftrainError as error:
+        error.message = f"process {ranks.index + 1} of {ranks.count}: {error.message}"
+        raise
+    finally:
+        talk.quiet = False
 
 
 # ── progress, on stderr ──

@@ -76,6 +76,7 @@ def read_origin(
     found = records(folder)
     manifest = read_manifest(folder)
     model = load(folder, chosen.number, backbone=backbone)
+    model.precision = "fp32"  # a graph has the types of its weights
     labelled, pool = opinions_of(folder, model.labels)
     is_last = chosen.number == [record for record in found if record.accepted][-1].number
     ladder = read_ladder(run)

@@ -25,6 +25,7 @@ from selftrain.errors import ModelError, out_of_memory
 from selftrain.model.embedded import ADDON, EMBEDDED, embedded_folder
 from selftrain.model.families import FAMILIES, Family
 from selftrain.model.mlm import MLMHead, pretrained_head, read_addon
+from selftrain.model.precision import Precision
 from selftrain.model.tokens import TokenCache
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ class Backbone:
     pooling: Literal["cls", "mean"]
     max_length: int
     """The largest number of tokens in a row."""
+    precision: Precision = "fp32"
+    """What models on this backbone compute with."""
     token_cache: TokenCache = field(
         default_factory=TokenCache, init=False, compare=False, repr=False
     )

@@ -23,6 +23,7 @@ from selftrain.model.batches import Batch, Row, grouped
 from selftrain.model.card import Card
 from selftrain.model.heads import Head, Output, Verbalizer, with_numbers
 from selftrain.model.pel import AnyTuning, placeholders
+from selftrain.model.precision import computing
 from selftrain.model.prompt import template_of
 from selftrain.model.surgery import dropout_rates
 from selftrain.model.trunk import Trunk
@@ -68,6 +69,7 @@ class Classifier(nn.Module):
         self.encoder = encoder
         self.head = reader if isinstance(reader, Head) else None
         self.verbalizer = reader if isinstance(reader, Verbalizer) else None
+        self.precision = backbone.precision
         self.temperature = 1.0
         """``probabilities`` divides logits by it; a model that was just trained has 1."""
         self.prior_shift: Tensor | None = None
@@ -136,14 +138,16 @@ class Classifier(nn.Module):
         """The states at the cut, [B, L, D], the same in every pass; None without a cut."""
         if self.trunk is None:
             return None
-        states: Tensor = self.trunk(batch)
+        with computing(self.precision, batch.ids.device):
+            states: Tensor = self.trunk(batch)
         return states
 
     def upper(self, batch: Batch, state: Tensor | None) -> Output:
         """The layers above the cut and the reader; ``state`` is what ``lower`` gives."""
         reader = self.head or self.verbalizer
         assert reader is not None
-        features = self._features(batch, batch.inputs(state))  # [B, D]
+        with computing(self.precision, batch.ids.device):
+            features = self._features(batch, batch.inputs(state)).float()  # [B, D]
         return Output(reader(features), features)
 
     def _features(self, batch: Batch, inputs: dict[str, Tensor]) -> Tensor:

@@ -46,7 +46,7 @@ class Trunk(nn.Module):
     def _encode(self, batch: Batch) -> Tensor:
         state = None if self.below is None else self.below(batch)
         hidden: Tensor = self.layers(**batch.inputs(state)).last_hidden_state
-        return hidden
+        return hidden.float()
 
     def _encode_rows(self, rows: Sequence[Row]) -> list[Tensor]:
         """The states of rows, each [its length, D], in the order of the rows."""

@@ -106,7 +106,7 @@ def draw(
     gold = own_rows(run, given.labelled)
     points = None
     if given.pool is not None:
-        model = load(run.folder, backbone=backbone).to(machine.accelerator().device)
+        model = load(run.folder, backbone=backbone).to(machine.torch_device())
         points = points_of(run, replace(given, labelled=gold), model, machine.progress)
     whole = is_whole(run, given.labelled)
     page = page_of(facts_of(run, gold if whole else None), gold if given.texts else [], points)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import TypeAdapter
 from pydantic_core import from_json
@@ -32,7 +32,6 @@ PACKAGES = (
     "transformers",
     "tokenizers",
     "peft",
-    "accelerate",
     "numpy",
     "scikit-learn",
 )
@@ -55,6 +54,8 @@ class Manifest:
     threads: int
     created: str
     cache_mb: int = 4096
+    processes: int = 1
+    precision: Literal["fp32", "tf32", "bf16"] = "fp32"
 
     @classmethod
     def of(cls, job: Job, machine: Machine | None = None) -> Manifest:
@@ -85,10 +86,12 @@ class Manifest:
             },
             backbone=Source(backbone.name, backbone.revision, backbone.sha256),
             versions={"python": platform.python_version(), **packages},
-            device=machine.accelerator().device.type,
+            device=machine.torch_device().type,
             threads=machine.threads or torch.get_num_threads(),
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             cache_mb=machine.cache_mb,
+            processes=machine.ranks.count,
+            precision=backbone.precision,
         )
 
     @classmethod
@@ -135,7 +138,8 @@ class Manifest:
 
     def machine(self) -> dict[str, Any]:
         """What may differ when a run resumes; the last bits of the result may then differ."""
-        settings = {"device": self.device, "threads": self.threads, "cache_mb": self.cache_mb}
+        names = ("device", "threads", "cache_mb", "processes")
+        settings = {name: getattr(self, name) for name in names}
         return {**self.versions, **settings}
 
 

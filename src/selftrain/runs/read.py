@@ -97,6 +97,7 @@ def load(
         base = records(folder)[record.encoder_of]
         model = with_saved_head(load_model(verified(folder, base, MODEL), backbone), place)
     model.temperature = temperature_of(folder, record)
+    model.precision = read_manifest(folder).precision
     return model
 
 

@@ -30,14 +30,20 @@ def train(
     """Self-training with every round on disk before it is yielded; a stopped run resumes.
 
     Rounds already in the folder are yielded first. An error removes a run that starts here, unless
-    it has a round by then. ``teacher`` gives a finished round 0 of the same definition. With
-    ``part`` the folder may have a run of more rounds: its first rounds are yielded. Close it to
-    stop earlier.
+    it has a round by then. Where several processes train, the first writes. ``teacher`` gives a
+    finished round 0 of the same definition. With ``part`` the folder may have a run of more rounds:
+    its first rounds are yielded. Close it to stop earlier.
     """
     manifest = Manifest.of(job, machine)
     machine = machine if machine.cache else replace(machine, cache=folder)  # that disk has space
-    with Run.start(folder, manifest, part=part) as run:
+    ranks = machine.ranks
+    for tune in (job.method.teacher, *job.method.student):
+        ranks.require_rows(tune.batch_size)
+    ranks.require_same("what it trains", manifest.configuration(), "give all the same files")
+    with Run.start(folder, manifest, part=part) if ranks.first else Run(folder, manifest) as run:
+        ranks.of_first(None)  # from here on the folder is there for all
         done = run.done(job.backbone)
+        ranks.require_same(f"the rounds of {folder}", len(done), "use a disk that all share")
         for warning in run.warnings:
             log.warning(warning)
         log_progress(folder, done, job.method)

@@ -35,8 +35,13 @@ class Run:
     """A run folder that is written, locked against other writers until it is closed."""
 
     def __init__(
-        self, folder: Path, manifest: Manifest, warnings: tuple[str, ...], resources: ExitStack
+        self,
+        folder: Path,
+        manifest: Manifest,
+        warnings: tuple[str, ...] = (),
+        resources: ExitStack | None = None,
     ) -> None:
+        """Without ``resources`` another process has the lock, and this one writes nothing."""
         self.folder = folder
         self.manifest = manifest
         self.warnings = warnings
@@ -74,7 +79,8 @@ class Run:
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._resources.__exit__(*error)
+        if self._resources is not None:
+            self._resources.__exit__(*error)
 
     def done(self, backbone: Backbone) -> list[Round]:
         """The finished rounds that are asked for, in order: ``self_train`` resumes after them."""
@@ -99,6 +105,8 @@ class Run:
 
     def save(self, round_: Round) -> None:
         """Write a round; when this returns, all of it is on disk."""
+        if self._resources is None:
+            return
         verdict = (round_.accepted, round_.why, round_.last)
         numbers = dict(round_.numbers)
         record = Record(round_.number, *verdict, numbers, files={}, encoder_of=round_.encoder_of)
@@ -166,6 +174,11 @@ def _clear_rounds(folder: Path) -> None:
 
 
 def _check_same(folder: Path, old: Manifest, new: Manifest, *, any_rounds: bool) -> None:
+    if old.precision != new.precision:
+        raise RunError(
+            f"{folder} holds a run in {old.precision}, this one would go on in {new.precision}",
+            f"--precision {old.precision}, or start in another folder: -o NEW",
+        )
     for place, before, after in differences(old.configuration(), new.configuration()):
         if any_rounds and place == "method.rounds":
             continue
@@ -177,9 +190,10 @@ def _check_same(folder: Path, old: Manifest, new: Manifest, *, any_rounds: bool)
 
 
 def _machine_warnings(old: Manifest, new: Manifest) -> tuple[str, ...]:
+    effects = {"processes": "its dropout draws other noise"}
     return tuple(
         f"the run was started with {place} {before}, goes on with {after}: "
-        "its result may differ in the last bits"
+        f"{effects.get(place, 'its result may differ in the last bits')}"
         for place, before, after in differences(old.machine(), new.machine())
     )
 

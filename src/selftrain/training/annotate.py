@@ -46,25 +46,36 @@ def annotate(
 
     Below the layers with dropout everything is computed once for all passes. Dropout is drawn for a
     batch at a time, so the votes on a row depend on its chunk: the order of the pool alone decides
-    the chunks. ``first`` rows, a whole number of chunks, stand before a part of a pool, which then
-    gets the votes that it has in the whole pool.
+    the chunks. Several processes take chunks by turns, and all get all votes. ``first`` rows, a whole
+    number of chunks, stand before a part of a pool, which then gets the votes that it has in the
+    whole pool.
     """
-    stream = iter(pool)
-    device = machine.accelerator().device
-    teacher.to(device)
-    number = first // CHUNK
-    while chunk := list(islice(stream, CHUNK)):
+    teacher.to(machine.torch_device())
+
+    def votes_of(chunk: tuple[int, list[Example]]) -> Votes:
+        number, examples = chunk
         with randomness(seed, "dropout", number):
-            votes = _chunk_votes(teacher, chunk, passes, machine)
-        yield chunk, votes  # outside: random numbers that the reader draws must not be undone
-        number += 1
+            return _chunk_votes(teacher, examples, passes, machine)
+
+    # Outside of randomness: random numbers that the reader draws must not be undone.
+    for (_, examples), votes in machine.ranks.mapped(
+        votes_of, enumerate(chunks(pool), first // CHUNK)
+    ):
+        yield examples, votes
+
+
+def chunks(pool: Iterable[Example]) -> Iterator[list[Example]]:
+    """The rows of a pool that are annotated together, in order."""
+    stream = iter(pool)
+    while chunk := list(islice(stream, CHUNK)):
+        yield chunk
 
 
 @torch.no_grad()
 def _chunk_votes(
     teacher: Classifier, chunk: Sequence[Example], passes: int, machine: Machine
 ) -> Votes:
-    batches, back = grouped(teacher.encode(chunk), teacher.pad, machine.accelerator().device)
+    batches, back = grouped(teacher.encode(chunk), teacher.pad, machine.torch_device())
     parts: list[Votes] = []
     identical = True  # all passes, to the last bit
     for number in machine.progress(range(len(batches)), "annotating", len(batches)):

@@ -13,7 +13,7 @@ from itertools import islice, pairwise
 from random import Random
 from statistics import fmean
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from selftrain.data.rows import Example, Labelled, Lesson
 from selftrain.method.spec import Method, Tune
@@ -69,7 +69,7 @@ class Speed:
 def calibrate(job: Job, machine: Machine, test: Sequence[Labelled] = ()) -> Speed:
     """Measure the speed of this machine with the texts and the tunings of a job."""
     method = job.method
-    model = new_model(job, method.teacher, seed=0).to(machine.accelerator().device)
+    model = new_model(job, method.teacher, seed=0).to(machine.torch_device())
     drawn = pool_of_round(job, 1)
     pool = drawn if isinstance(drawn, list) else list(islice(drawn, FIRST_TEXTS))
     lesson = lesson_of(model, job)
@@ -191,18 +191,18 @@ def seconds_a_trained_token(job: Job, tune: Tune, lesson: Lesson, machine: Machi
     A few real steps of this tune on rows of the lesson. The layers below a tuned part are computed
     in each of them; in a run they are stored.
     """
-    model = new_model(job, tune, seed=0).to(machine.accelerator().device)
+    model = new_model(job, tune, seed=0).to(machine.torch_device())
     table = Table.of(model, lesson)
     batches = steps_of(table, tune, Random(0))  # noqa: S311
     watched = Watched()
 
-    def loss_of_step(trained: nn.Module, _number: int) -> Tensor | None:
+    def loss_of_step(_number: int) -> Tensor | None:
         if watched.long_enough:
             return None
         watched.started.append(time.perf_counter())
         step = next(batches)
         watched.tokens.append(sum(len(table.rows[place].ids) for place in step.rows))
-        return step_loss(trained, model.pad, table, step, tune, History())
+        return step_loss(model, table, step, tune, History())
 
     course = replace(course_of(model, tune, 100 * STEPS), steps=STEPS)  # at a low rate
     with randomness(0, "calibration"), head_fixed(model, tune):

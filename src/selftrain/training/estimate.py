@@ -107,6 +107,7 @@ def judge(job: Job, rounds: Sequence[Round], machine: Machine) -> Judged | None:
         return None
     known = (round_.readings for round_ in reversed(rounds) if round_.readings is not None)
     readings = next(known, None) or Readings(job, slice_rows(job), rounds, machine)
+    readings.machine = machine
     if not readings.rows:
         return None
     folds = readings.folds

@@ -26,6 +26,7 @@ from selftrain.model.pel import Probe
 from selftrain.seeds import child
 from selftrain.training.class_names import class_name_rows
 from selftrain.training.machine import Machine, randomness
+from selftrain.training.ranks import ALONE, Ranks
 from selftrain.training.regression import logistic
 from selftrain.training.reweigh import Losses, Predict, agreement
 from selftrain.training.steps import Step, Table, cycle, final_mean, steps_of
@@ -54,46 +55,48 @@ class Fitted:
 def fit(model: Classifier, lesson: Lesson, tune: Tune, *, seed: int, machine: Machine) -> Fitted:
     """Train the model in place on the lesson; only what its tuning chose moves."""
     started = time.perf_counter()
-    accelerator = machine.accelerator()
-    model.to(accelerator.device)
+    model.to(machine.torch_device())
+    machine.ranks.require_same("the lesson", [lesson.gold, lesson.easy, lesson.hard])
     lesson = Lesson(lesson.gold) if tune.train_on == "gold" else lesson
     name_rows = class_name_rows(model, lesson.gold) if tune.class_names else None
     lesson = replace(lesson, gold=(*lesson.gold, *(name_rows or ())))
     if isinstance(tune.tuning, Probe):
         fitted = fit_head(model, lesson, started)
+        machine.ranks.copy_first(model.head_state().values())
         return replace(fitted, name_rows=None if name_rows is None else len(name_rows))
     if tune.head_start == "regression":
         regress_head(model, [*lesson.gold, *lesson.easy])
+    machine.ranks.copy_first(model.state().values())  # another processor rounds differently
     table = Table.of(model, lesson)
-    process = accelerator.process_index
-    batches = steps_of(table, tune, Random(child(seed, "batches", process)))  # noqa: S311
-    gold_rows = cycle(table.gold, Random(child(seed, "agreement", process)))  # noqa: S311
+    batches = steps_of(table, tune, Random(child(seed, "batches", 0)))  # noqa: S311
+    gold_rows = cycle(table.gold, Random(child(seed, "agreement", 0)))  # noqa: S311
     total = step_count(table, tune)
     history = History()
 
-    def loss_of_step(trained: nn.Module, number: int) -> Tensor:
+    def loss_of_step(number: int) -> Tensor:
         step = next(batches)
         if tune.reweigh is not None and number >= tune.reweigh.after * total:
             step = reweighed(step, model, table, gold_rows, tune)
         history.last_step = step
-        return step_loss(trained, model.pad, table, step, tune, history)
+        return step_loss(model, table, step, tune, history, machine.ranks)
 
     with (
         interpolated(model, tune.interpolation),
-        randomness(seed, "dropout", process),
+        randomness(seed, "dropout", machine.ranks.index),  # other rows of a step, other noise
         head_fixed(model, tune),
     ):
-        trained = optimise(model, course_of(model, tune, total), loss_of_step, machine)
+        optimise(model, course_of(model, tune, total), loss_of_step, machine, machine.ranks)
         assert history.last_step is not None
         with torch.no_grad():  # no later loss would show that the last step broke the model
-            loss = step_loss(trained, model.pad, table, history.last_step, tune, History())
-        require_finite(loss, f"after step {total}", tune.learning_rate)
+            loss = step_loss(model, table, history.last_step, tune, History(), machine.ranks)
+        require_finite([(f"after step {total}", loss)], tune.learning_rate)
     if tune.supcon is not None:
         regress_head(model, [*lesson.gold, *lesson.easy])
+        machine.ranks.copy_first(model.head_state().values())
     return Fitted(
         steps=total,
-        loss=final_mean(history.losses),
-        contrast=final_mean(history.contrasts) if history.contrasts else None,
+        loss=final_mean(numbers(history.losses)),
+        contrast=final_mean(numbers(history.contrasts)) if history.contrasts else None,
         anchors=history.anchors / history.easy_rows if history.easy_rows else None,
         tuned=sum(p.numel() for p in model.trainable().values()),
         total=sum(p.numel() for p in model.parameters()),
@@ -122,8 +125,10 @@ def fit_head(model: Classifier, lesson: Lesson, started: float) -> Fitted:
 # ── the one loop over optimiser steps ────────────────────────────────────────────────────────
 
 BETAS = (0.9, 0.98)
-LossOfStep = Callable[[nn.Module, int], Tensor | None]
-"""The loss of a step, from the model and the step's number; None skips the step."""
+CHECKED_TOGETHER = 16
+"""Steps whose losses are looked at together: a GPU is waited for each time."""
+LossOfStep = Callable[[int], Tensor | None]
+"""The loss of a step, by its number; None skips the step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,30 +143,39 @@ class Course:
 
 
 def optimise(
-    model: Classifier, course: Course, loss_of_step: LossOfStep, machine: Machine
-) -> nn.Module:
-    """Take every step of the course; returns the model as accelerate wrapped it, in eval mode."""
-    accelerator = machine.accelerator()
+    model: Classifier,
+    course: Course,
+    loss_of_step: LossOfStep,
+    machine: Machine,
+    ranks: Ranks = ALONE,
+) -> None:
+    """Take every step of the course; the model ends in eval mode.
+
+    ``ranks`` says whose gradients add up to that of the loss; alone, those of this process are it.
+    """
     rate = course.optimizer.param_groups[0]["initial_lr"]
     chosen = {id(p) for group in course.optimizer.param_groups for p in group["params"]}
     moving = [p for p in model.parameters() if id(p) in chosen]
-    trained, optimizer = accelerator.prepare(model, course.optimizer)
-    try:
-        trained.train()
-        for number in machine.progress(range(course.steps), course.description, course.steps):
-            loss = loss_of_step(trained, number)
-            if loss is None:
-                continue
-            require_finite(loss, f"at step {number + 1} of {course.steps}", rate)
-            optimizer.zero_grad()
-            accelerator.backward(loss)
-            accelerator.clip_grad_norm_(moving, course.max_grad_norm)
-            optimizer.step()
-            course.schedule.step()
-        trained.eval()
-    finally:
-        accelerator.free_memory()
-    return trained  # type: ignore[no-any-return]
+    unchecked: list[tuple[str, Tensor]] = []
+    model.train()
+    for number in machine.progress(range(course.steps), course.description, course.steps):
+        loss = loss_of_step(number)
+        if loss is None:
+            continue
+        unchecked.append((f"at step {number + 1} of {course.steps}", loss.detach()))
+        if len(unchecked) == CHECKED_TOGETHER:
+            require_finite(unchecked, rate)
+            unchecked.clear()
+        course.optimizer.zero_grad()
+        loss.backward()
+        ranks.sum_gradients(moving)
+        nn.utils.clip_grad_norm_(moving, course.max_grad_norm)
+        course.optimizer.step()
+        course.schedule.step()
+    require_finite(unchecked, rate)
+    model.eval()
+    if ranks.count > 1:
+        ranks.require_same("the weights after a fit", model.digest())
 
 
 def step_count(table: Table, tune: Tune) -> int:
@@ -173,13 +187,20 @@ def step_count(table: Table, tune: Tune) -> int:
     return steps_an_epoch * (tune.epochs or 0)
 
 
-def require_finite(loss: Tensor, when: str, learning_rate: float) -> None:
-    """Stop a training whose loss is no longer a number."""
-    value = float(loss.detach())
-    if not math.isfinite(value):
-        raise TrainingError(
-            f"the loss is {value} {when}", f"try a lower learning_rate than {learning_rate}"
-        )
+def require_finite(losses: Sequence[tuple[str, Tensor]], learning_rate: float) -> None:
+    """Stop a training where a loss is no longer a number; each comes with when it was."""
+    values = numbers([loss for _, loss in losses])
+    for (when, _), value in zip(losses, values, strict=True):
+        if not math.isfinite(value):
+            raise TrainingError(
+                f"the loss is {value} {when}", f"try a lower learning_rate than {learning_rate}"
+            )
+
+
+def numbers(values: Sequence[Tensor]) -> list[float]:
+    """Single values as numbers, all at once: a GPU is waited for each time."""
+    found: list[float] = torch.stack([each.detach() for each in values]).tolist() if values else []
+    return found
 
 
 # ── one step ─────────────────────────────────────────────────────────────────────────────────
@@ -189,19 +210,23 @@ def require_finite(loss: Tensor, when: str, learning_rate: float) -> None:
 class History:
     """Losses and counts of the steps so far."""
 
-    losses: list[float] = field(default_factory=list)
-    contrasts: list[float] = field(default_factory=list)
+    losses: list[Tensor] = field(default_factory=list)
+    contrasts: list[Tensor] = field(default_factory=list)
     easy_rows: int = 0
     anchors: int = 0
     """Easy rows that had a contrast term."""
     last_step: Step | None = None
 
 
-def forward(model: Predict, rows: Sequence[Row], pad: int, device: torch.device) -> Output:
-    """Logits and features of the rows of a step, in their order."""
-    batches, back = grouped(rows, pad, device)
+def forward(
+    model: Predict, rows: Sequence[Row], pad: int, device: torch.device, ranks: Ranks = ALONE
+) -> Output:
+    """Logits and features of the rows of a step, in their order; each process encodes a share."""
+    places = ranks.dealt([len(row.ids) for row in rows])
+    batches, back = grouped([rows[place] for place in places], pad, device)
     parts = zip(*map(model, batches), strict=True)
-    return Output(*(torch.cat(part)[back] for part in parts))
+    encoded = (torch.cat(part)[back] for part in parts)
+    return Output(*(ranks.with_others(part, places, len(rows)) for part in encoded))
 
 
 def row_losses(out: Output, table: Table, rows: Sequence[int], tune: Tune) -> Tensor:
@@ -231,15 +256,20 @@ def reweighed(
 
 
 def step_loss(
-    model: nn.Module, pad: int, table: Table, step: Step, tune: Tune, history: History
+    model: Classifier,
+    table: Table,
+    step: Step,
+    tune: Tune,
+    history: History,
+    ranks: Ranks = ALONE,
 ) -> Tensor:
     """L = loss(D_r) + lambda · contrast(D_r, D_h) on one batch (Eq. 11)."""
     device = next(model.parameters()).device
-    out = forward(model, [table.rows[i] for i in step.rows], pad, device)
+    out = forward(model, [table.rows[i] for i in step.rows], model.pad, device, ranks)
     learnt = step.rows[: step.learn]
     weights = table.weights[torch.tensor(learnt)] if step.weights is None else step.weights
     value: Tensor = (row_losses(out, table, learnt, tune) * weights.to(device)).mean()
-    history.losses.append(float(value.detach()))
+    history.losses.append(value.detach())
     if tune.contrast is not None and table.easy:
         history.easy_rows += step.easy
         history.anchors += len(step.anchors)
@@ -253,7 +283,7 @@ def step_loss(
             out.features[negatives],
             tune.contrast.temperature,
         ).mean()
-        history.contrasts.append(float(contrast_loss.detach()))
+        history.contrasts.append(contrast_loss.detach())
         value = value + tune.contrast.weight * contrast_loss
     if tune.smooth is not None and step.neighbours:
         places = list(step.neighbours)
@@ -290,7 +320,7 @@ def groups(model: Classifier, tune: Tune) -> list[dict[str, object]]:
 
 @contextmanager
 def head_fixed(model: Classifier, tune: Tune) -> Iterator[None]:
-    """No gradient for a head that the loss does not reach: several processes would wait for it."""
+    """No gradient for a head that the loss does not reach."""
     fixed = list(model.head.parameters()) if tune.supcon is not None and model.head else []
     for parameter in fixed:
         parameter.requires_grad_(False)

@@ -221,7 +221,7 @@ class Scorer:
             return self.accuracy(model)
         if self._encoder != (run, round_.encoder):
             self._encoder, self._features = (run, round_.encoder), {}
-            model.to(self.machine.accelerator().device)
+            model.to(self.machine.torch_device())
         return self.accuracy(HeadOnFeatures(model, self._features))
 
 

@@ -187,7 +187,9 @@ def train_student(
     """A student, trained on the lesson in every stage of the method (lines 6 and 10-12)."""
     if job.method.probe is not None and job.method.is_probe(number):
         student = with_copied_head(teacher.model)
-        return student, [fit_probe(student, lesson, job.method.probe, readings.vectors(teacher))]
+        fitted = fit_probe(student, lesson, job.method.probe, readings.vectors(teacher))
+        readings.machine.ranks.copy_first(student.head_state().values())
+        return student, [fitted]
     first = job.method.student[0]
     if first.starts_from == "teacher":
         student = copy(teacher.model)
@@ -223,8 +225,10 @@ def judged(job: Job, teacher: Round, student: Round, readings: Readings, guard: 
     )
     numbers = {**student.numbers, "changed": changed, **verdict.numbers}
     numbers |= readings.prior(answers.after)
+    # Another processor may round a number differently: where several train, the first decides.
+    accepted, why, last = readings.machine.ranks.of_first((verdict.accept, why, last))
     student = replace(student, numbers=numbers, readings=readings)
-    return replace(student, accepted=verdict.accept, why=why, last=last)
+    return replace(student, accepted=accepted, why=why, last=last)
 
 
 def copied(round_: Round) -> Classifier:

@@ -6,18 +6,14 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 
 from selftrain.errors import require
 from selftrain.model.classifier import Progress
 from selftrain.seeds import TORCH_GENERATOR, child
-
-if TYPE_CHECKING:
-    from accelerate import Accelerator
+from selftrain.training.ranks import ALONE, Ranks
 
 MOST_THREADS = 256  # a system that cannot start so many ends the process without a word
 
@@ -32,7 +28,7 @@ class Machine:
     """Device, threads, disk, and how progress is shown."""
 
     device: str | None = None
-    """cpu, cuda or mps; None lets accelerate choose."""
+    """cpu, cuda or mps; None takes the best there is."""
     threads: int | None = None
     """Threads of torch on the CPU; None leaves its own choice."""
     progress: Progress = silent
@@ -42,9 +38,11 @@ class Machine:
     None for the system's temporary folder."""
     cache_mb: int = 4096
     """The most megabytes stored there; 0 stores nothing and computes the states each time."""
+    ranks: Ranks = ALONE
+    """Which process this is, where several train one model."""
 
     def __post_init__(self) -> None:
-        if self.device is not None:  # accelerate would quietly take another
+        if self.device is not None:
             available = devices()
             expected = f"what this machine has: {', '.join(available)}"
             require(self.device in available, "device", self.device, expected, "--device cpu")
@@ -53,11 +51,22 @@ class Machine:
         require(valid, "threads", self.threads, f"from 1 to {most}", "--threads 2")
         require(self.cache_mb >= 0, "cache_mb", self.cache_mb, "0 or more", "--cache-mb 1000")
 
-    def accelerator(self) -> Accelerator:
-        """The one Accelerator of this process."""
+    def torch_device(self) -> torch.device:
+        """The device of this process, ready to compute with the threads asked for."""
         if self.threads is not None and self.threads != torch.get_num_threads():
             torch.set_num_threads(self.threads)
-        return _accelerator(self.device)
+        name = self.device or devices()[-1]
+        if name == "mps":
+            # An operation Metal lacks should run on the CPU rather than end a long run.
+            os.environ.setdefault("PYTORCH_ENABLE_MPS_FALLBACK", "1")
+        if name != "cuda":
+            return torch.device(name)
+        here, gpus = self.ranks.local, torch.cuda.device_count()
+        expected = f"one of the {gpus} of this machine"
+        require(here < gpus, "GPU", here, expected, f"torchrun --nproc_per_node {gpus} …")
+        device = torch.device("cuda", here)
+        torch.cuda.set_device(device)
+        return device
 
 
 def devices() -> list[str]:
@@ -66,29 +75,14 @@ def devices() -> list[str]:
     return ["cpu", *(name for name, found in available.items() if found)]
 
 
-@cache
-def _accelerator(device: str | None) -> Accelerator:
-    from accelerate import Accelerator
-
-    if device == "mps":
-        # An operation Metal lacks should run on the CPU rather than end a long run.
-        os.environ.setdefault("PYTORCH_ENABLE_MPS_FALLBACK", "1")
-    accelerator = Accelerator(cpu=device == "cpu")
-    # Accelerate's own state is one for a process: a second device would quietly be the first.
-    current = accelerator.device.type
-    expected = f"{current}, on which this process already computes"
-    hint = f"--device {current}, or another process"
-    require(device in (None, current), "device", device, expected, hint)
-    return accelerator
-
-
 @contextmanager
 def randomness(seed: int, *names: str | int) -> Iterator[None]:
     """Torch's global generators seeded for one purpose, and put back as they were afterwards.
 
     Other threads wait that long: their draws would change this one's numbers.
     """
-    devices = list(range(torch.cuda.device_count())) if torch.cuda.is_available() else []
+    # The GPU of this process: to look at the others would take memory on each of them.
+    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
     with TORCH_GENERATOR, torch.random.fork_rng(devices):
         torch.manual_seed(child(seed, *names))
         yield

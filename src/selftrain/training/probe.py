@@ -40,14 +40,15 @@ class Vectors:
         gold: Sequence[Labelled],
         machine: Machine,
     ) -> None:
-        model.to(machine.accelerator().device)
+        model.to(machine.torch_device())
         starts = range(0, len(pool), CHUNK)
-        self.pool = torch.cat(
-            [
-                model.read(pool[start : start + CHUNK], machine.progress).features
-                for start in machine.progress(starts, "reading the pool", len(starts))
-            ]
-        )  # [N, D]
+
+        def read(start: int) -> Tensor:
+            return model.read(pool[start : start + CHUNK], machine.progress).features
+
+        blocks = machine.progress(starts, "reading the pool", len(starts))
+        parts = [features for _, features in machine.ranks.mapped(read, blocks)]
+        self.pool = torch.cat(parts)  # [N, D]
         self.gold = model.read([row.example for row in gold]).features  # [K, D]
         self.places = {example.uid: place for place, example in enumerate(pool)}
         self.answered = shares(logits_of(model, self.pool).argmax(1), len(model.labels))

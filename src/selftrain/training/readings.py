@@ -42,6 +42,7 @@ class Readings:
         self.job = job
         self.rows = rows
         self.machine = machine
+        """What reads from now on; an estimate is made by one process, where several trained."""
         self._first = done[0]
         self._readers = {round_.number: round_ for round_ in done if round_.encoder_of is None}
         """By number, the rounds that trained an encoder; with probe rounds alone they are used."""
@@ -110,7 +111,7 @@ class Readings:
         """
         job = self.job
         encoder = new_model(job, Tune(tuning=Probe()), seed=0)
-        encoder.to(self.machine.accelerator().device)
+        encoder.to(self.machine.torch_device())
 
         def read(rows: Sequence[Labelled]) -> Rows:
             labels = torch.tensor([job.task.labels.index(row.label) for row in rows])

@@ -22,8 +22,9 @@ from selftrain.model import tokens
 from selftrain.model.batches import Batch, grouped
 from selftrain.model.classifier import Classifier
 from selftrain.model.mlm import MLMHead
+from selftrain.model.precision import computing
 from selftrain.seeds import child
-from selftrain.training.fit import BETAS, Course, optimise
+from selftrain.training.fit import BETAS, Course, numbers, optimise
 from selftrain.training.machine import Machine, randomness
 from selftrain.training.steps import cycle, final_mean
 
@@ -41,21 +42,21 @@ def pretrain(
             f"`{backbone.name}` has no pretrained MLM head; reading the pool needs one",
             "use one that has: --backbone minilm-mlm",
         )
-    device = machine.accelerator().device
+    device = machine.torch_device()
     model.to(device)
     head = backbone.mlm.to(device)
     room = min(model.task.max_length, backbone.max_length)
     frame = tokens.frame(backbone.tokenizer, room=room, types=backbone.segments)
     rows = tokens.plain(list(pool), backbone.tokenizer, frame)
     order = cycle(range(len(rows)), Random(child(seed, "adapt")))  # noqa: S311
-    losses: list[float] = []
+    losses: list[Tensor] = []
 
-    def loss_of_step(_model: nn.Module, _number: int) -> Tensor | None:
+    def loss_of_step(_number: int) -> Tensor | None:
         batch_rows = [rows[next(order)] for _ in range(tapt.batch_size)]
         batches, _ = grouped(batch_rows, model.pad, device)
         loss = masked_word_loss(model, head, batches, tapt.share)
         if loss is not None:
-            losses.append(float(loss.detach()))
+            losses.append(loss.detach())
         return loss
 
     moving = [parameter for parameter in model.encoder.parameters() if parameter.requires_grad]
@@ -68,7 +69,8 @@ def pretrain(
     )
     with randomness(seed, "adapt"):
         optimise(model, course, loss_of_step, machine)
-    return final_mean(losses) if losses else None
+    machine.ranks.copy_first(model.state().values())  # each process read the same: last bits
+    return final_mean(numbers(losses)) if losses else None
 
 
 def masked_word_loss(
@@ -76,14 +78,15 @@ def masked_word_loss(
 ) -> Tensor | None:
     """Cross entropy of the masked words of some batches; None where no word is masked."""
     hidden = [hide(batch.ids, model.backbone.tokenizer, share) for batch in batches]
-    logits = [
-        predicted_words(model.encoder, head, replace(batch, ids=ids).inputs(), where)
-        for batch, (ids, where) in zip(batches, hidden, strict=True)
-    ]
+    with computing(model.precision, model.device):
+        logits = [
+            predicted_words(model.encoder, head, replace(batch, ids=ids).inputs(), where)
+            for batch, (ids, where) in zip(batches, hidden, strict=True)
+        ]
     words = [batch.ids[where] for batch, (_, where) in zip(batches, hidden, strict=True)]
     if not sum(map(len, words)):
         return None
-    return F.cross_entropy(torch.cat(logits), torch.cat(words))
+    return F.cross_entropy(torch.cat(logits).float(), torch.cat(words))
 
 
 def hide(

@@ -46,9 +46,9 @@ def annotate(
 
     Below the layers with dropout everything is computed once for all passes. Dropout is drawn for a
     batch at a time, so the votes on a row depend on its chunk: the order of the pool alone decides
-    the chunks. Several processes take chunks by turns, and all get all votes. ``first`` rows, a whole
-    number of chunks, stand before a part of a pool, which then gets the votes that it has in the
-    whole pool.
+    the chunks. Several processes take chunks by turns, and all get all votes. ``first`` rows, a
+    whole number of chunks, stand before a part of a pool, which then gets the votes that it has in
+    the whole pool.
     """
     teacher.to(machine.torch_device())
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -98,17 +97,17 @@ main(sys.argv[1:])
 
 @pytest.mark.slow
 def test_a_command_killed_by_the_system_ends_with_the_same_files(life: Path, bert: Path) -> None:
-    rows = [(text,) for text, _ in sentences(8_000)]
+    rows = [(text,) for text, _ in sentences(3_000)]
     (life / "many.csv").write_text(command.csv(rows, "text"))
     line = ["predict", "run", "many.csv", "--passes", "2", "--threads", "1"]
     line = [sys.executable, "-c", PROGRAM, *line, "--backbone", str(bert)]
-    subprocess.run([*line, "-o", "whole/"], check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
-    for parts in (1, 4):
-        process = subprocess.Popen([*line, "-o", "answers/"])
-        while len([*life.glob("answers/part-*")]) < parts:
-            assert process.poll() is None
-            time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+    subprocess.run([*line, "-o", "whole/"], check=True)
+    process = subprocess.Popen([*line, "-o", "answers/"])
+    while not [*life.glob("answers/part-*")]:
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert len([*life.glob("answers/part-*")]) < 3
     subprocess.run([*line, "-o", "answers/"], check=True)
     assert snapshot(life / "answers") == snapshot(life / "whole")

@@ -190,7 +190,8 @@ def answer_in_parts(
         with watch.busy("reading"):
             inputs.check_fits(asked.run, ())
             source = parts.InputFile.of(asked.texts)
-            order = parts.Order(folder, source, asked.settings() | probabilities, shard)
+            settings = {**asked.settings(), **probabilities}
+            order = parts.Order(folder, source, settings, shard)
             texts = order.open(asked.columns, asked.reading, notes)
             inputs.check_fits(asked.run, list(islice(texts, 1)))
         inputs.tell(notes)

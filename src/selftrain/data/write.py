@@ -24,7 +24,7 @@ Cells = Sequence[object]
 Writer = Callable[[Path, Sequence[str], Iterable[Cells]], None]
 
 BATCH = 1024  # rows turned into columns together
-GROUP_BYTES = 2**24  # of a row group of Parquet, before it is compressed: memory stays flat
+GROUP_BYTES = 2**24  # of a row group of Parquet, before it is compressed: no more are in memory
 
 
 def write_table(

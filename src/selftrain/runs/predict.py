@@ -67,8 +67,8 @@ def predict(
 ) -> Count:
     """Write an answer for every row: CSV, TSV, JSON lines or Parquet by name, CSV to stdout.
 
-    The file appears when it is complete. Rows are read, answered and written chunk by chunk, so
-    memory does not grow with their number.
+    The file appears when it is complete. Rows are read, answered and written chunk by chunk; none
+    is kept.
     """
     check_kind([*islice(table.examples, 1)], pair=model.task.pair, who="the model")
     names, count = columns(model, table, texts=wanted.texts), Count()

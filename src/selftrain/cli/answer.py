@@ -12,6 +12,7 @@ import typer
 from selftrain.cli import inputs, options
 from selftrain.cli.bundles import with_options
 from selftrain.cli.talk import Watch, json_of, say, show_evaluation, show_json
+from selftrain.data.places import Place
 from selftrain.errors import ConfigError, require
 
 if TYPE_CHECKING:
@@ -23,7 +24,12 @@ def predict(
     *,
     run: options.RunFolder,
     texts: Annotated[
-        Path, typer.Argument(help="Texts to label: CSV, TSV, JSON, Parquet or Excel; - is stdin.")
+        Place,
+        typer.Argument(
+            parser=options.place,
+            help="Texts to label: CSV, TSV, JSON, Parquet or Excel, a folder of them, a glob or an "
+            "address (s3://…); - is stdin.",
+        ),
     ],
     out: Annotated[
         Path | None,
@@ -111,7 +117,10 @@ def predict(
 def evaluate(
     *,
     run: options.RunFolder,
-    test: Annotated[Path, typer.Argument(help="Labelled texts the model has never seen.")],
+    test: Annotated[
+        Place,
+        typer.Argument(parser=options.place, help="Labelled texts the model has never seen."),
+    ],
     columns: options.ColumnOptions,
     reading: options.ReadingOptions,
     raw: options.Raw = False,

@@ -16,7 +16,7 @@ from selftrain.data.columns import (
     text_columns,
 )
 from selftrain.data.delimited import Row
-from selftrain.data.files import Records, records
+from selftrain.data.files import Parts, Records, parts
 from selftrain.data.pool import HashSet, Pool, clean_pool, hash_of
 from selftrain.data.rows import Example, Labelled, Notes, is_empty, uid_of
 from selftrain.errors import DataError
@@ -67,22 +67,25 @@ def read_labelled(
     No row is dropped, because a test set must keep its size: a row without a text or a label is
     an error.
     """
-    rows = records(source, [("text", "label"), ("text", "pair", "label")], how.format)
-    reader, column = _Reader.of(rows, columns), label_column(rows, columns.label)
+    found = parts(source, [("text", "label"), ("text", "pair", "label")], how.format)
+    readers, column = _readers_of(found, columns), label_column(found.first, columns.label)
     labelled = []
-    for number, row in rows:
-        example = reader.example(number, row)
-        if is_empty(example):
-            raise rows.error(number, "the text is empty", "fill it in, or delete the row")
-        label = label_cell(rows, number, row, column, keep_na=how.keep_na)
-        _note_changed(row[column], label, notes)
-        labelled.append(Labelled(example, label))
+    for reader in readers:
+        rows = reader.records
+        for number, row in rows:
+            example = reader.example(number, row)
+            if is_empty(example):
+                raise rows.error(number, "the text is empty", "fill it in, or delete the row")
+            label = label_cell(rows, number, row, column, keep_na=how.keep_na)
+            _note_changed(row[column], label, notes)
+            labelled.append(Labelled(example, label))
     if not how.exact_labels:
-        check_look_alikes(rows.name, dict.fromkeys(row.label for row in labelled))
-    if _ids_repeat([reader], [row.example for row in labelled], columns, notes):
+        check_look_alikes(found.name, dict.fromkeys(row.label for row in labelled))
+    reader = readers[0]
+    if _ids_repeat(readers, [row.example for row in labelled], columns, notes):
         reader = replace(reader, id=None)
         labelled = [replace(row, example=_named_by_text(row.example)) for row in labelled]
-    reader.note(notes, f", label from `{column}`")
+    _note(found, reader, notes, f", label from `{column}`")
     return labelled
 
 
@@ -102,39 +105,57 @@ def read_pool(
 ) -> Pool:
     """One pool from several sources, in their order."""
     named = replace(columns, text=columns.pool_text or columns.text)
+    every = [parts(source, [("text", "pair")], how.format) for source in sources]
     readers = []
-    for source in sources:
-        rows = records(source, [("text", "pair")], how.format)
-        stray = stray_label_column(rows, columns.label)
+    for found in every:
+        stray = stray_label_column(found.first, columns.label)
         if stray is not None:
             notes.add(f"label column `{stray}` in the pool ignored")
-        readers.append(_Reader.of(rows, named, "--pool-text"))
-    if len({reader.pair is None for reader in readers}) > 1:
+        readers.append(_readers_of(found, named, "--pool-text"))
+    if len({reader.pair is None for reader, *_ in readers}) > 1:
         raise DataError(
             "some files of the pool hold pairs of texts and others single texts",
             "name the columns that all files share: --text COLUMN --pair COLUMN",
         )
-    has_ids = any(reader.id for reader in readers)  # else nothing is read for them
-    if has_ids and _ids_repeat(readers, _Files(tuple(readers)), columns, notes):
-        readers = [replace(reader, id=None) for reader in readers]
-    for reader in readers:
-        reader.note(notes)
-    return clean_pool(_Files(tuple(readers)), notes=notes)
+    files = [reader for each in readers for reader in each]
+    has_ids = any(reader.id for reader in files)  # else nothing is read for them
+    if has_ids and _ids_repeat(files, _Files(tuple(files)), columns, notes):
+        readers = [[replace(reader, id=None) for reader in each] for each in readers]
+        files = [reader for each in readers for reader in each]
+    for found, (reader, *_) in zip(every, readers, strict=True):
+        _note(found, reader, notes)
+    return clean_pool(_Files(tuple(files)), notes=notes)
 
 
 def read_texts(
     source: object, columns: Columns = Columns(), how: Reading = Reading(), *, notes: Notes
 ) -> Table:
     """New texts to classify. No row is dropped, so answers and rows have the same order."""
-    rows = records(source, [("text", "pair")], how.format)
-    reader = _Reader.of(rows, columns)
-    examples = tuple(reader)
+    found = parts(source, [("text", "pair")], how.format)
+    readers = _readers_of(found, columns)
+    reader, examples = readers[0], tuple(_Files(tuple(readers)))
     notes.add("empty texts answered like any other", sum(map(is_empty, examples)))
-    if _ids_repeat([reader], examples, columns, notes):
+    if _ids_repeat(readers, examples, columns, notes):
         reader = replace(reader, id=None)
         examples = tuple(map(_named_by_text, examples))
-    reader.note(notes)
+    _note(found, reader, notes)
     return Table(examples, reader.id)
+
+
+def _readers_of(found: Parts, columns: Columns, flag: str = "--text") -> list[_Reader]:
+    """A reader for each file of a source, by the columns of the first."""
+    text, pair = text_columns(found.first, columns.text, columns.pair, flag)
+    id = id_column(found.first, columns.id)
+    return [_Reader(each, text, pair, id) for each in found.files]
+
+
+def _note(found: Parts, reader: _Reader, notes: Notes, more: str = "") -> None:
+    """Note which columns of a source were taken, and what else was found out about it."""
+    pair = "" if reader.pair is None else f" and `{reader.pair}`"
+    id = "" if reader.id is None else f", id from `{reader.id}`"
+    notes.columns.append(f"{found.name}: text from `{reader.text}`{pair}{more}{id}")
+    if found.remark:
+        notes.remarks.append(f"{found.name}: {found.remark}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +167,6 @@ class _Reader:
     pair: str | None
     id: str | None
 
-    @classmethod
-    def of(cls, records: Records, columns: Columns, flag: str = "--text") -> _Reader:
-        text, pair = text_columns(records, columns.text, columns.pair, flag)
-        return cls(records, text, pair, id_column(records, columns.id))
-
     def __iter__(self) -> Iterator[Example]:
         return (self.example(number, row) for number, row in self.records)
 
@@ -159,14 +175,6 @@ class _Reader:
         pair = None if self.pair is None else text_cell(self.records, number, row, self.pair)
         id = "" if self.id is None else id_cell(self.records, number, row, self.id)
         return Example(id or uid_of(text, pair), text, pair)
-
-    def note(self, notes: Notes, more: str = "") -> None:
-        """Note which columns were taken, and what else was found out about the file."""
-        pair = "" if self.pair is None else f" and `{self.pair}`"
-        id = "" if self.id is None else f", id from `{self.id}`"
-        notes.columns.append(f"{self.records.name}: text from `{self.text}`{pair}{more}{id}")
-        if self.records.remark:
-            notes.remarks.append(f"{self.records.name}: {self.records.remark}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +214,7 @@ def _ids_repeat(
         if id in ids and row not in rows:
             count += 1
             if columns.id is not None:
-                names = " and ".join(reader.records.name for reader in readers)
+                names = " and ".join(reader.records.name for reader in readers[:3])
                 raise DataError(
                     f"{names}: the id `{example.uid}` names two texts; ids must be unique",
                     "make them unique, or leave out --id: rows are then named by their texts",

@@ -10,10 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import fsspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from formats import as_csv, as_parquet, message_and_hint
 from selftrain.data import pool as pool_room
+from selftrain.data import remote
 from selftrain.data.read import read_labelled, read_pool, read_unlabelled
 from selftrain.data.rows import Notes, examples
 from selftrain.errors import DataError
@@ -107,6 +111,31 @@ def test_a_store_whose_package_is_missing_names_the_extra(
     message, hint = refused(f"{protocol}://bucket/a.csv")
     assert message.endswith("needs a package that is not installed")
     assert hint == f"pip install 'selftrain[{extra}]'"
+
+
+def test_of_a_wide_parquet_file_only_the_needed_bytes_are_asked_for(
+    memory: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "BLOCK", 2**16)
+    path = "/texts/wide.parquet"
+    wide = np.random.default_rng(1).bytes(2**24)
+    table = pa.table({"text": ["a", "b"], "wide": [wide[: 2**23], wide[2**23 :]]})
+    with memory.open(path, "wb") as file:
+        pq.write_table(table, file)
+    asked: list[int] = []
+    opened = type(memory).open
+
+    def counted(store: Any, *args: Any, **more: Any) -> Any:
+        file = opened(store, *args, **more)
+        read = file.read
+        file.read = lambda size=-1: asked.append(len(raw := read(size))) or raw
+        return file
+
+    monkeypatch.setattr(type(memory), "open", counted)
+    assert list(read_unlabelled("memory://texts/wide.parquet", notes=Notes())) == examples(
+        ["a", "b"]
+    )
+    assert 0 < sum(asked) < 2**20
 
 
 def test_files_of_this_machine_import_nothing_of_a_store(tmp_path: Path) -> None:

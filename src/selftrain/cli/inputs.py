@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def read_rows(files: DataOptions, settings: Config, notes: Notes) -> tuple[Split, list[Labelled]]:
     """The split a run learns from, and the test rows; nothing heavy is loaded."""
     from selftrain.data.fewshot import sample
-    from selftrain.data.read import Columns, read_labelled, read_pool
+    from selftrain.data.read import Columns, open_pool, read_labelled
     from selftrain.data.split import make_split
 
     check_one_stdin(files.gold, *files.unlabelled, files.dev, files.test)
@@ -37,7 +37,7 @@ def read_rows(files: DataOptions, settings: Config, notes: Notes) -> tuple[Split
     gold = read_labelled(files.gold, columns, how, notes=notes)
     if settings.shots is not None:
         gold, _ = sample(gold, settings.shots, settings.seed, notes=notes)
-    pool = read_pool(files.unlabelled, columns, how, notes=notes)
+    pool = open_pool(files.unlabelled, columns, how, notes=notes)
     dev = read_labelled(files.dev, columns, how, notes=notes) if files.dev else []
     test = read_labelled(files.test, columns, how, notes=notes) if files.test else []
     return make_split(gold, pool, dev, test=test, notes=notes), test

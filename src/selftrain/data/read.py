@@ -9,15 +9,17 @@ from selftrain.data.columns import (
     check_look_alikes,
     id_cell,
     id_column,
+    id_of,
     label_cell,
     label_column,
     stray_label_column,
     text_cell,
     text_columns,
+    text_of,
 )
 from selftrain.data.delimited import Row
 from selftrain.data.files import Parts, Records, parts
-from selftrain.data.pool import HashSet, Pool, clean_pool, hash_of
+from selftrain.data.pool import Fields, HashSet, Pool, clean_pool, hash_of
 from selftrain.data.rows import Example, Labelled, Notes, is_empty, uid_of
 from selftrain.errors import DataError
 
@@ -104,27 +106,35 @@ def read_pool(
     notes: Notes,
 ) -> Pool:
     """One pool from several sources, in their order."""
+    return clean_pool(open_pool(sources, columns, how, notes=notes), notes=notes)
+
+
+def open_pool(
+    sources: Sequence[object],
+    columns: Columns = Columns(),
+    how: Reading = Reading(),
+    *,
+    notes: Notes,
+) -> PoolFiles:
+    """The rows of a pool before they are read: who cleans them reads all of them, once."""
     named = replace(columns, text=columns.pool_text or columns.text)
-    every = [parts(source, [("text", "pair")], how.format) for source in sources]
-    readers = []
-    for found in every:
+    readers: list[_Reader] = []
+    pairs = set()
+    for source in sources:
+        found = parts(source, [("text", "pair")], how.format)
         stray = stray_label_column(found.first, columns.label)
         if stray is not None:
             notes.add(f"label column `{stray}` in the pool ignored")
-        readers.append(_readers_of(found, named, "--pool-text"))
-    if len({reader.pair is None for reader, *_ in readers}) > 1:
+        opened = _readers_of(found, named, "--pool-text")
+        _note(found, opened[0], notes)
+        readers += opened
+        pairs.add(opened[0].pair is None)
+    if len(pairs) > 1:
         raise DataError(
             "some files of the pool hold pairs of texts and others single texts",
             "name the columns that all files share: --text COLUMN --pair COLUMN",
         )
-    files = [reader for each in readers for reader in each]
-    has_ids = any(reader.id for reader in files)  # else nothing is read for them
-    if has_ids and _ids_repeat(files, _Files(tuple(files)), columns, notes):
-        readers = [[replace(reader, id=None) for reader in each] for each in readers]
-        files = [reader for each in readers for reader in each]
-    for found, (reader, *_) in zip(every, readers, strict=True):
-        _note(found, reader, notes)
-    return clean_pool(_Files(tuple(files)), notes=notes)
+    return PoolFiles(tuple(readers), columns)
 
 
 def read_texts(
@@ -133,7 +143,7 @@ def read_texts(
     """New texts to classify. No row is dropped, so answers and rows have the same order."""
     found = parts(source, [("text", "pair")], how.format)
     readers = _readers_of(found, columns)
-    reader, examples = readers[0], tuple(_Files(tuple(readers)))
+    reader, examples = readers[0], tuple(PoolFiles(tuple(readers), columns))
     notes.add("empty texts answered like any other", sum(map(is_empty, examples)))
     if _ids_repeat(readers, examples, columns, notes):
         reader = replace(reader, id=None)
@@ -170,6 +180,27 @@ class _Reader:
     def __iter__(self) -> Iterator[Example]:
         return (self.example(number, row) for number, row in self.records)
 
+    def fields(self) -> Iterator[Fields]:
+        """The fields of each example; with cells that are plain text, no other work is done."""
+        records, text, pair, id = self.records, self.text, self.pair, self.id
+        if records.cells is None:
+            for number, row in records:
+                example = self.example(number, row)
+                named = id is not None and example.uid
+                yield example.uid if named else None, example.text, example.pair
+            return
+        columns = [text, *filter(None, (pair, id))]
+        for number, cells in records.cells(columns):
+            first = cells[0]
+            if type(first) is not str:
+                first = text_of(records, number, text, first)
+            if len(cells) == 1:
+                yield None, first, None
+                continue
+            second = None if pair is None else text_of(records, number, pair, cells[1])
+            uid = None if id is None else id_of(records, number, id, cells[-1])
+            yield uid or None, first, second
+
     def example(self, number: int, row: Row) -> Example:
         text = text_cell(self.records, number, row, self.text)
         pair = None if self.pair is None else text_cell(self.records, number, row, self.pair)
@@ -178,13 +209,24 @@ class _Reader:
 
 
 @dataclass(frozen=True, slots=True)
-class _Files:
-    """The examples of several files, one file after the other."""
+class PoolFiles:
+    """The examples of the files of a pool, one file after the other, as they stand there."""
 
     readers: tuple[_Reader, ...]
+    columns: Columns
 
     def __iter__(self) -> Iterator[Example]:
         return (example for reader in self.readers for example in reader)
+
+    def fields(self) -> Iterator[Fields]:
+        """The fields of each example."""
+        return (fields for reader in self.readers for fields in reader.fields())
+
+    def with_unique_uids(self, notes: Notes) -> PoolFiles:
+        """The same if its ids name rows, else its rows named by their texts; reads all of it."""
+        if not _ids_repeat(self.readers, self, self.columns, notes):
+            return self
+        return replace(self, readers=tuple(replace(each, id=None) for each in self.readers))
 
 
 def _note_changed(cell: object, label: str, notes: Notes) -> None:

@@ -35,6 +35,7 @@ from selftrain.data.python_labels import (
     from_plain,
     to_plain,
 )
+from selftrain.data.read import PoolFiles, open_pool
 from selftrain.data.rows import Example, Labelled, Notes, Split, example_of, is_empty, missing
 from selftrain.data.split import make_split
 from selftrain.disk import check_new_folder, plain_file, refusals, replacing
@@ -119,9 +120,12 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self,
         X: Texts,  # noqa: N803  (scikit-learn's name)
         y: Iterable[Any],
-        unlabelled: Texts | None = None,
+        unlabelled: Texts | str | None = None,
     ) -> SelfTrainingClassifier:
-        """Train on labelled texts, and on unlabelled ones: ``unlabelled``, or with label None."""
+        """Train on labelled texts, and on unlabelled ones: ``unlabelled``, or with label None.
+
+        A string with ``://`` is the address of a file, a folder or a glob with the unlabelled ones.
+        """
         from selftrain.method.changes import backbone_for
         from selftrain.model.backbone import load
         from selftrain.runs.lines import line_of, logged_to
@@ -136,8 +140,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         classes = classes_of(labels)
         notes = Notes()
         notes.add(SAME_CLASS, changed_by_cleaning(labels, classes))
-        pool = () if unlabelled is None else unlabelled
-        split = split_of(examples_of(X), labels, examples_of(pool), notes)
+        split = split_of(examples_of(X), labels, pool_of(unlabelled, notes), notes)
         task = self._task(classes, pair=split.labelled[0].example.pair is not None)
         method = self._method()
         backbone = load(self.backbone or backbone_for(method))
@@ -292,8 +295,18 @@ def rounds_html(title: str, rounds: Sequence[Round], accuracies: Sequence[float 
 # ── texts and labels as people have them ─────────────────────────────────────────────────────
 
 
+def pool_of(unlabelled: Texts | str | None, notes: Notes) -> Sequence[Example] | PoolFiles:
+    """The unlabelled texts that ``fit`` is given; those at an address are not read yet."""
+    if isinstance(unlabelled, str) and "://" in unlabelled:
+        return open_pool([unlabelled], notes=notes)
+    return () if unlabelled is None else examples_of(unlabelled)
+
+
 def split_of(
-    examples: Sequence[Example], labels: Sequence[Any], more: Sequence[Example], notes: Notes
+    examples: Sequence[Example],
+    labels: Sequence[Any],
+    more: Sequence[Example] | PoolFiles,
+    notes: Notes,
 ) -> Split:
     """The split of a run: labelled rows, and the pool of rows without a label."""
     if len(examples) != len(labels):
@@ -309,12 +322,18 @@ def split_of(
             raise DataError(f"text {number} is empty, and labelled {label!r}", "leave it out")
         else:
             gold.append(Labelled(example, class_name(label)))
-    if not (pool or more):
+    if not pool and not isinstance(more, PoolFiles) and not more:
         raise DataError(
             "there are no unlabelled texts to learn from",
             "fit(texts, labels, unlabelled=pool), or give some texts the label None",
         )
-    split = make_split(gold, [*pool, *more], notes=notes)
+    if isinstance(more, PoolFiles) and pool:
+        raise DataError(
+            f"{len(pool)} texts have no label, and the pool has an address",
+            "put them into the pool, or leave them out",
+        )
+    every = more if isinstance(more, PoolFiles) else [*pool, *more]
+    split = make_split(gold, every, notes=notes)
     notes.counts.pop("numeric labels kept as strings", None)  # here they come back as numbers
     return split
 

@@ -114,13 +114,6 @@ def test_a_missing_file_is_an_error_that_names_the_nearest_one(tmp_path):
     assert "ls " in message_and_hint(error)[1]
 
 
-def test_a_folder_is_an_error_that_names_a_file_in_it(tmp_path):
-    (tmp_path / "my train.jsonl").touch()
-    with pytest.raises(DataError, match="is a folder; expected a file") as error:
-        read_unlabelled(tmp_path, notes=Notes())
-    assert message_and_hint(error)[1] == f"try '{tmp_path / 'my train.jsonl'}'"
-
-
 def test_a_text_in_place_of_a_path_is_an_error():
     with pytest.raises(DataError, match="cannot be opened") as error:
         read_unlabelled("so long a text is no path " * 50, notes=Notes())

@@ -18,9 +18,9 @@ import pytest
 
 from formats import texts_of
 from selftrain.data import sources, workbook
+from selftrain.data.places import Place
 from selftrain.data.read import Columns, Reading, read_labelled, read_pool, read_unlabelled
 from selftrain.data.rows import Notes, examples
-from selftrain.data.sources import STDIN
 from selftrain.errors import DataError
 
 ROWS = [{"text": "a", "label": "x"}, {"text": "b", "label": "y"}]
@@ -66,14 +66,14 @@ def test_a_dash_is_standard_input_in_any_format(
     }.get(form or "", CSV)
     monkeypatch.setattr(sys, "stdin", Stdin(raw))
     notes = Notes()
-    assert texts_of(read_labelled(STDIN, how=Reading(form), notes=notes)) == PAIRS
+    assert texts_of(read_labelled(Place("-"), how=Reading(form), notes=notes)) == PAIRS
     assert notes.columns == ["standard input: text from `text`, label from `label`"]
 
 
 def test_a_closed_standard_input_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(DataError, match="standard input is closed"):
-        read_unlabelled(STDIN, notes=Notes())
+        read_unlabelled(Place("-"), notes=Notes())
 
 
 def test_an_error_in_a_pipe_names_the_pipe_and_not_its_copy(
@@ -81,12 +81,12 @@ def test_an_error_in_a_pipe_names_the_pipe_and_not_its_copy(
 ) -> None:
     monkeypatch.setattr(sys, "stdin", Stdin(b"text,label\na,x,y\n"))
     with pytest.raises(DataError, match=r"^standard input, line 2: 3 fields"):
-        read_labelled(STDIN, notes=Notes())
+        read_labelled(Place("-"), notes=Notes())
 
 
 def test_the_copy_of_a_pipe_lives_as_long_as_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", Stdin(CSV))
-    source = sources.source_of(STDIN)
+    source = sources.source_of(Place("-"))
     assert source.path.stat().st_mode & 0o777 == 0o600
     path = source.path
     del source

@@ -23,8 +23,9 @@ from selftrain.model.build import build
 from selftrain.model.classifier import Classifier
 from selftrain.model.pel import Adapter
 from selftrain.runs import answer_folder, predict
-from selftrain.runs.answer_folder import InputFile, Order, Shard, counted, finished, write_parts
+from selftrain.runs.answer_folder import Order, Shard, counted, finished, write_parts
 from selftrain.runs.predict import AnswerOptions
+from selftrain.runs.text_files import TextFiles
 from selftrain.training import annotate
 from selftrain.training.annotate import CHUNK
 
@@ -63,7 +64,7 @@ def write_texts(path: Path, rows: int = ROWS, more: str = "") -> None:
 def answer(
     model: Classifier, new: Path, folder: Path, shard: Shard = Shard(), **options: Any
 ) -> None:
-    order = Order(folder, InputFile.of(new), options, shard)
+    order = Order(folder, TextFiles.of(new), options, shard)
     texts = order.open(Columns(), Reading(), Notes())
     assert write_parts(model, texts, order, WANTED, machine=small_run.MACHINE) == PARTS
 
@@ -187,7 +188,7 @@ def test_another_command_is_refused_by_name_and_finished_parts_stay(
     with pytest.raises(RunError, match=r"of another model: model\.sha256 was"):
         answer(other, new, folder)
     write_texts(new, more=" again")
-    with pytest.raises(RunError, match=r"has answers of other texts: texts\.bytes was"):
+    with pytest.raises(RunError, match=r"has answers of other texts: texts\.files\.0\.bytes was"):
         answer(model, new, folder)
     assert one.value.hint == "give the command that began it, or choose another folder: -o NEW/"
     assert snapshot(folder) == before
@@ -197,13 +198,13 @@ def test_texts_that_change_meanwhile_end_the_command_and_finished_parts_stay(
     model: Classifier, new: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "answers"
-    order = Order(folder, InputFile.of(new), {})
+    order = Order(folder, TextFiles.of(new), {})
     texts = order.open(Columns(), Reading(), Notes())
     late = replace(order, shard=Shard(1, 2))
     write_parts(model, texts, replace(order, shard=Shard(0, 2)), WANTED, machine=small_run.MACHINE)
     before = snapshot(folder)
     write_texts(new, ROWS + 5)
-    with pytest.raises(DataError, match="has changed while it was answered") as error:
+    with pytest.raises(DataError, match="changed while it was") as error:
         write_parts(model, texts, late, WANTED, machine=small_run.MACHINE)
     assert "give the same command again" in error.value.hint
     assert snapshot(folder) == before
@@ -241,7 +242,7 @@ def test_what_can_be_read_only_once_and_a_folder_of_something_else_are_refused(
     model: Classifier, new: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(ConfigError, match="can be read only once"):
-        InputFile.of(Path("-"))
+        TextFiles.of(Path("-"))
     with pytest.raises(RunError, match="neither empty nor a folder of answers: it holds"):
         answer(model, new, tmp_path)
 

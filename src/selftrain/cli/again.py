@@ -17,6 +17,7 @@ from selftrain.cli.talk import say, warn
 from selftrain.errors import ConfigError, RunError, parsed
 
 if TYPE_CHECKING:
+    from selftrain.data.places import Place
     from selftrain.data.rows import Notes, Split
     from selftrain.data.task import Task
     from selftrain.method.spec import Method
@@ -96,7 +97,7 @@ class Earlier:
         known = name if name in EMBEDDED and method is None else None
         return Config(seed=self.manifest.seed, backbone=known, preset=AS_BEFORE)
 
-    def split(self, split: Split, pool: Iterable[Path], notes: Notes) -> Split:
+    def split(self, split: Split, pool: Iterable[Place], notes: Notes) -> Split:
         """The split with the corrections in it, after a check that it is the one of the run."""
         from selftrain.runs.compared import differing_rows
         from selftrain.runs.corrections import corrected, counts, repeated, standing

@@ -14,6 +14,7 @@ import typer
 from selftrain.cli import inputs, options
 from selftrain.cli.bundles import with_options
 from selftrain.cli.talk import Watch, json_of, say, show_evaluation, show_json
+from selftrain.data.places import Place
 from selftrain.errors import ConfigError, require
 
 if TYPE_CHECKING:
@@ -33,7 +34,12 @@ def predict(
     *,
     run: options.RunFolder,
     texts: Annotated[
-        Path, typer.Argument(help="Texts to label: CSV, TSV, JSON, Parquet or Excel; - is stdin.")
+        Place,
+        typer.Argument(
+            parser=options.place,
+            help="Texts to label: CSV, TSV, JSON, Parquet or Excel, a folder of them, a glob or an "
+            "address (s3://…); - is stdin.",
+        ),
     ],
     out: Annotated[
         str | None,
@@ -124,7 +130,7 @@ class Asked:
     """What ``predict`` reads and writes, and what an answer should have."""
 
     run: Path
-    texts: Path
+    texts: Place
     out: Path | None
     columns: Columns
     reading: Reading
@@ -183,13 +189,14 @@ def answer_in_parts(
     """Write the parts of a shard that a folder lacks; the count of all parts that are finished."""
     from selftrain.data.rows import Notes
     from selftrain.runs import answer_folder as parts
+    from selftrain.runs.text_files import TextFiles
 
     notes, folder = Notes(), asked.out
     assert folder is not None
     with Watch() as watch:
         with watch.busy("reading"):
             inputs.check_fits(asked.run, ())
-            source = parts.InputFile.of(asked.texts)
+            source = TextFiles.of(asked.texts, asked.reading.format)
             settings = {**asked.settings(), **probabilities}
             order = parts.Order(folder, source, settings, shard)
             texts = order.open(asked.columns, asked.reading, notes)
@@ -218,7 +225,10 @@ def answer_in_parts(
 def evaluate(
     *,
     run: options.RunFolder,
-    test: Annotated[Path, typer.Argument(help="Labelled texts the model has never seen.")],
+    test: Annotated[
+        Place,
+        typer.Argument(parser=options.place, help="Labelled texts the model has never seen."),
+    ],
     columns: options.ColumnOptions,
     reading: options.ReadingOptions,
     raw: options.Raw = False,

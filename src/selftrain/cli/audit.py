@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,6 +11,7 @@ from selftrain.cli import options
 from selftrain.cli.bundles import with_options
 from selftrain.cli.inputs import check_fits, check_format_used, tell
 from selftrain.cli.talk import Watch, show, show_json
+from selftrain.data.places import Place
 
 if TYPE_CHECKING:
     from selftrain.runs.audit import Truth
@@ -26,8 +26,11 @@ NOTHING = "–"
 def audit(
     run: options.RunFolder,
     gold: Annotated[
-        Path,
-        typer.Argument(help="Labels of the pool's texts, in a file no training has seen."),
+        Place,
+        typer.Argument(
+            parser=options.place,
+            help="Labels of the pool's texts, in a file no training has seen.",
+        ),
     ],
     columns: options.ColumnOptions,
     reading: options.ReadingOptions,

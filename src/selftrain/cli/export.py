@@ -11,6 +11,7 @@ import typer
 from selftrain.cli import inputs, options
 from selftrain.cli.bundles import with_options
 from selftrain.cli.talk import Watch, say, warn
+from selftrain.data.places import Place
 
 if TYPE_CHECKING:
     from selftrain.data.rows import Example
@@ -33,8 +34,9 @@ def export(
         typer.Option(help="fp16 is half the size; int8 a quarter, faster, and less exact."),
     ] = "fp32",
     texts: Annotated[
-        Path | None,
+        Place | None,
         typer.Option(
+            parser=options.place,
             metavar="FILE",
             help="Texts on which answers are compared, else random ones; none are stored.",
         ),
@@ -73,7 +75,7 @@ def export(
     say(f"written: {out}, {size / 1e6:.0f} MB")
 
 
-def read_examples(path: Path, columns: options.TextColumns, run: Path) -> list[Example]:
+def read_examples(path: Place, columns: options.TextColumns, run: Path) -> list[Example]:
     """The texts of a file, as many as answers are compared on; pairs if the run has pairs."""
     from selftrain.data.read import read_texts
     from selftrain.data.rows import Notes

@@ -12,6 +12,7 @@ import typer
 from selftrain.cli import inputs, options
 from selftrain.cli.bundles import Once, with_options
 from selftrain.cli.talk import Watch, say, show_json
+from selftrain.data.places import Place
 from selftrain.errors import ConfigError, RunError, require
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class FigureOutput:
 
             check(self.out)
 
-    def check_spared(self, *given: Path) -> None:
+    def check_spared(self, *given: Path | Place) -> None:
         """Raise where the figure or its numbers would be written over what they are made of."""
         inputs.check_spared([*(self.out or ()), self.csv], *given)
 
@@ -148,9 +149,11 @@ def calibration(
         typer.Argument(metavar="CELLS|RUN", help="A file of cells; with --test, run folders."),
     ],
     test: Annotated[
-        Path | None,
+        Place | None,
         typer.Option(
-            metavar="FILE", help="Labelled texts: draw runs, before and after calibration."
+            parser=options.place,
+            metavar="FILE",
+            help="Labelled texts: draw runs, before and after calibration.",
         ),
     ] = None,
     columns: options.ColumnOptions,
@@ -196,7 +199,10 @@ def tsne(
         typer.Argument(metavar="RUN", help="Run folders, as `fit` and `bench` write them."),
     ],
     test: Annotated[
-        Path, typer.Option(metavar="FILE", help="Labelled texts the runs have never seen.")
+        Place,
+        typer.Option(
+            parser=options.place, metavar="FILE", help="Labelled texts the runs have never seen."
+        ),
     ],
     rows: Annotated[
         int, typer.Option(metavar="N", help="At most this many, drawn by a hash of each text.")
@@ -235,7 +241,7 @@ def tsne(
 
 def labelled_rows(
     runs: Sequence[Path],
-    test: Path,
+    test: Place,
     columns: options.ColumnOptions,
     reading: options.ReadingOptions,
     watch: Watch,

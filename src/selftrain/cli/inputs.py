@@ -13,6 +13,7 @@ from selftrain.errors import ConfigError
 if TYPE_CHECKING:
     from selftrain.cli.config import Config
     from selftrain.cli.options import DataOptions, DeviceOptions
+    from selftrain.data.places import Place
     from selftrain.data.rows import Example, Labelled, Notes, Split
     from selftrain.data.task import Task
     from selftrain.method.spec import Method
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 def read_rows(files: DataOptions, settings: Config, notes: Notes) -> tuple[Split, list[Labelled]]:
     """The split a run learns from, and the test rows; nothing heavy is loaded."""
     from selftrain.data.fewshot import sample
-    from selftrain.data.read import Columns, read_labelled, read_pool
+    from selftrain.data.read import Columns, open_pool, read_labelled
     from selftrain.data.split import make_split
 
     check_one_stdin(files.gold, *files.unlabelled, files.dev, files.test)
@@ -36,17 +37,15 @@ def read_rows(files: DataOptions, settings: Config, notes: Notes) -> tuple[Split
     gold = read_labelled(files.gold, columns, how, notes=notes)
     if settings.shots is not None:
         gold, _ = sample(gold, settings.shots, settings.seed, notes=notes)
-    pool = read_pool(files.unlabelled, columns, how, notes=notes)
+    pool = open_pool(files.unlabelled, columns, how, notes=notes)
     dev = read_labelled(files.dev, columns, how, notes=notes) if files.dev else []
     test = read_labelled(files.test, columns, how, notes=notes) if files.test else []
     return make_split(gold, pool, dev, test=test, notes=notes), test
 
 
-def check_one_stdin(*files: Path | None) -> None:
+def check_one_stdin(*files: Place | None) -> None:
     """Raise where standard input stands for two files: the second would be empty."""
-    from selftrain.data.sources import STDIN
-
-    if files.count(STDIN) > 1:
+    if sum(file is not None and file.is_stdin for file in files) > 1:
         raise ConfigError("standard input, -, is given for two files", "write one of them to disk")
 
 
@@ -65,26 +64,29 @@ def is_same(path: Path, other: Path) -> bool:
         return False
 
 
-def check_format_used(form: str | None, *files: Path | None) -> None:
+def check_format_used(form: str | None, *files: Place | None) -> None:
     """Raise where a format is given and the name of every file already says its own."""
     from selftrain.data.files import format_by_name
 
-    if form is not None and all(file is None or format_by_name(file) for file in files):
+    names = (Path(file.name) for file in files if file is not None)
+    if form is not None and all(map(format_by_name, names)):
         raise ConfigError(
             f"--format is {form}, and the name of every file says its format",
             "leave out --format, or give the file another ending",
         )
 
 
-def check_spared(outs: Sequence[Path | None], *given: Path | None) -> None:
+def check_spared(outs: Sequence[Path | None], *given: Path | Place | None) -> None:
     """Raise where a command would write over one of its own inputs, also through a link.
 
-    The inputs may be run folders.
+    The inputs may be run folders, or folders of files.
     """
+    from selftrain.data.places import files_here
     from selftrain.runs.read import belongs_to
 
+    sources = [path for each in given if each is not None for path in files_here(each)]
     for out in filter(None, outs):
-        for source in filter(None, given):
+        for source in sources:
             if is_same(out, source) or belongs_to(source, out):
                 raise ConfigError(
                     f"{out} is read by this command: writing it would destroy it",

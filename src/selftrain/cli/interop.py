@@ -12,6 +12,7 @@ import typer
 from selftrain.cli import inputs, options
 from selftrain.cli.bundles import with_options
 from selftrain.cli.talk import Watch, say
+from selftrain.data.places import Place
 from selftrain.errors import ConfigError, closest
 from selftrain.interop.formats import READ, TOOLS, find
 
@@ -36,14 +37,22 @@ def export_labels(
         ),
     ],
     unlabelled: Annotated[
-        list[Path] | None,
+        list[Place] | None,
         typer.Option(
-            "--unlabelled", "-u", metavar="FILE", help="The pool of the run, given again."
+            "--unlabelled",
+            "-u",
+            parser=options.place,
+            metavar="FILE",
+            help="The pool of the run, given again.",
         ),
     ] = None,
     labelled: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The labelled texts of the run, to check them too."),
+        Place | None,
+        typer.Option(
+            parser=options.place,
+            metavar="FILE",
+            help="The labelled texts of the run, to check them too.",
+        ),
     ] = None,
     role: Annotated[
         str | None,
@@ -152,7 +161,7 @@ def import_labels(
     say(f"written: {out}, {len(rows)} rows")
 
 
-def check_files(tool: str, pools: Sequence[Path], labelled: Path | None, *, texts: bool) -> None:
+def check_files(tool: str, pools: Sequence[Place], labelled: Place | None, *, texts: bool) -> None:
     """Raise unless the files are given that a tool's rows need."""
     if texts and not (pools or labelled):
         raise ConfigError(
@@ -167,8 +176,8 @@ def check_files(tool: str, pools: Sequence[Path], labelled: Path | None, *, text
 
 def read_files(
     run: Path,
-    pools: Sequence[Path],
-    labelled: Path | None,
+    pools: Sequence[Place],
+    labelled: Place | None,
     columns: options.RunColumns,
     reading: options.ReadingOptions,
     notes: Notes,

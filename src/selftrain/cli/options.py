@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from selftrain.data.places import Place
 from selftrain.errors import ConfigError, require
 
 if TYPE_CHECKING:
@@ -33,6 +34,13 @@ RunFolder = Annotated[Path, typer.Argument(help="A run folder, as `selftrain fit
 CellsFile = Annotated[
     Path, typer.Argument(metavar="CELLS", help="Cells, as `selftrain bench` writes them.")
 ]
+
+
+def place(text: str) -> Place:
+    """Where rows come from; typer's own paths would lose a slash of ``s3://``."""
+    return Place.of(text)
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 ScoredOn = Annotated[
     Literal["test", "design"], typer.Option("--on", help="The rows scored at the end.")
@@ -250,30 +258,40 @@ class DataOptions:
     """The files of a run, and how many labelled rows it learns from."""
 
     labelled: Annotated[
-        Path | None,
-        typer.Argument(help="Labelled texts: CSV, TSV, JSON, Parquet or Excel; - is stdin."),
+        Place | None,
+        typer.Argument(
+            parser=place,
+            help="Labelled texts: CSV, TSV, JSON, Parquet or Excel; - is stdin. Here and below a "
+            'file may be a folder of them, a glob ("a/*.csv") or an address (s3://bucket/a).',
+        ),
     ] = None
     labelled_file: Annotated[
-        Path | None,
-        typer.Option("--labelled", metavar="FILE", help="The same as an option."),
+        Place | None,
+        typer.Option("--labelled", parser=place, metavar="FILE", help="The same as an option."),
     ] = None
     unlabelled: Annotated[
-        list[Path],
+        list[Place],
         typer.Option(
-            "--unlabelled", "-u", metavar="FILE", help="Texts without labels; may be repeated."
+            "--unlabelled",
+            "-u",
+            parser=place,
+            metavar="FILE",
+            help="Texts without labels; may be repeated.",
         ),
     ]
     dev: Annotated[
-        Path | None,
+        Place | None,
         typer.Option(
+            parser=place,
             metavar="FILE",
             help="Labelled texts, scored after each round; they change no decision.",
             rich_help_panel=DATA,
         ),
     ] = None
     test: Annotated[
-        Path | None,
+        Place | None,
         typer.Option(
+            parser=place,
             metavar="FILE",
             help="Labelled texts, removed from the pool and scored once at the end.",
             rich_help_panel=DATA,
@@ -296,7 +314,7 @@ class DataOptions:
             )
 
     @property
-    def gold(self) -> Path:
+    def gold(self) -> Place:
         """The file of the labelled texts."""
         file = self.labelled or self.labelled_file
         assert file is not None

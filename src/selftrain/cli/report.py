@@ -14,6 +14,7 @@ from selftrain.cli import inputs, options
 from selftrain.cli.bundles import with_options
 from selftrain.cli.config import settings_of
 from selftrain.cli.talk import Watch, say, warn
+from selftrain.data.places import Place
 from selftrain.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -25,17 +26,22 @@ def report(
     *,
     run: options.RunFolder,
     unlabelled: Annotated[
-        list[Path] | None,
+        list[Place] | None,
         typer.Option(
             "--unlabelled",
             "-u",
+            parser=options.place,
             metavar="FILE",
             help="The pool of the run, for the map and the table of texts; may be repeated.",
         ),
     ] = None,
     labelled: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The labelled file of the run, to show its texts too."),
+        Place | None,
+        typer.Option(
+            parser=options.place,
+            metavar="FILE",
+            help="The labelled file of the run, to show its texts too.",
+        ),
     ] = None,
     no_texts: Annotated[
         bool, typer.Option("--no-texts", help="Show no text: a page to share.")
@@ -82,7 +88,7 @@ def report(
     say(f"written: {out}, {texts}, and {out.with_suffix('.json')}")
 
 
-def check_place(run: Path, out: Path, files: Sequence[Path | None]) -> None:
+def check_place(run: Path, out: Path, files: Sequence[Place | None]) -> None:
     """Raise where the page would be written over a file that is read, or into the run."""
     from selftrain.runs.read import belongs_to, read_manifest
 
@@ -102,8 +108,8 @@ def check_place(run: Path, out: Path, files: Sequence[Path | None]) -> None:
 
 def read_files(
     run: Path,
-    unlabelled: Sequence[Path],
-    labelled: Path | None,
+    unlabelled: Sequence[Place],
+    labelled: Place | None,
     columns: options.RunColumns,
     reading: options.ReadingOptions,
 ) -> Given:

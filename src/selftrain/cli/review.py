@@ -14,6 +14,7 @@ import typer
 from selftrain.cli import inputs, options
 from selftrain.cli.bundles import with_options
 from selftrain.cli.talk import Watch, say, warn
+from selftrain.data.places import Place
 from selftrain.errors import ConfigError, require
 
 if TYPE_CHECKING:
@@ -28,17 +29,19 @@ def review(
     *,
     run: options.RunFolder,
     unlabelled: Annotated[
-        list[Path] | None,
+        list[Place] | None,
         typer.Option(
             "--unlabelled",
             "-u",
+            parser=options.place,
             metavar="FILE",
             help="The texts of the run's pool: its folder has none; may be repeated.",
         ),
     ] = None,
     labelled: Annotated[
-        Path | None,
+        Place | None,
         typer.Option(
+            parser=options.place,
             metavar="FILE",
             help="The labelled texts of the run: shows those most like the open row.",
             rich_help_panel=options.DATA,
@@ -115,7 +118,7 @@ def review(
 
 def read(
     run: Path,
-    files: tuple[list[Path], Path | None],
+    files: tuple[list[Place], Place | None],
     columns: options.RunColumns,
     reading: options.ReadingOptions,
     notes: Notes,
@@ -143,7 +146,7 @@ def vectors_by(run: Path, backbone: str | None) -> Read:
     return lambda examples: model.read(examples).features
 
 
-def conclude(run: Path, unlabelled: Sequence[Path], labelled: Path | None, file: Journal) -> None:
+def conclude(run: Path, unlabelled: Sequence[Place], labelled: Place | None, file: Journal) -> None:
     """Say what was written, and how it is learnt from."""
     from selftrain.runs.corrections import counts, standing
 

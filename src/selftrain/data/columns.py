@@ -86,7 +86,11 @@ def _no_column(records: Records, role: str, names: Sequence[str], flag: str) -> 
 
 def text_cell(records: Records, number: int, row: Row, column: str) -> str:
     """The text in a cell; an empty cell is an empty text."""
-    value = _cell(records, number, row, column)
+    return text_of(records, number, column, _cell(records, number, row, column))
+
+
+def text_of(records: Records, number: int, column: str, value: object) -> str:
+    """The text that a cell holds."""
     if missing(value):
         return ""
     if not isinstance(value, str):
@@ -162,7 +166,12 @@ def _look(label: str) -> str:
 
 def id_cell(records: Records, number: int, row: Row, column: str) -> str:
     """The id in a cell, as a string; an empty cell is an empty string."""
-    return _valid_text(records, number, column, name_of(row.get(column)))
+    return id_of(records, number, column, row.get(column))
+
+
+def id_of(records: Records, number: int, column: str, value: object) -> str:
+    """The id that a cell holds."""
+    return _valid_text(records, number, column, name_of(value))
 
 
 def name_of(value: object) -> str:

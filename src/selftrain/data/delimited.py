@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -122,6 +122,23 @@ def _tabs_with_quotes(source: Source, header: str, first_line: int) -> bool:
 
 def rows(source: Source, dialect: Dialect) -> Iterator[tuple[int, Row]]:
     """Each row by the names of the header, with the line it starts on."""
+    names, numbered = _table(source, dialect)
+    for line, fields in numbered:
+        yield line, dict(zip(names, fields, strict=True))
+
+
+def cells(
+    source: Source, dialect: Dialect, columns: Sequence[str]
+) -> Iterator[tuple[int, Sequence[object]]]:
+    """The cells of these columns of each row, with the line it starts on."""
+    names, numbered = _table(source, dialect)
+    places = [names.index(column) for column in columns]
+    for line, fields in numbered:
+        yield line, [fields[place] for place in places]
+
+
+def _table(source: Source, dialect: Dialect) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+    """The names of the header, and the fields of each row, which are as many."""
     fields_of = _quoted_fields if dialect.quotes else _plain_fields
     numbered = fields_of(source, dialect)
     line, header = next(numbered, (1, []))
@@ -129,14 +146,18 @@ def rows(source: Source, dialect: Dialect) -> Iterator[tuple[int, Row]]:
     repeated = next((name for name, times in Counter(names).items() if name and times > 1), None)
     if repeated is not None:
         raise source.error(line, f"two columns are named `{repeated}`", "rename one of them")
-    for line, fields in numbered:
-        if len(fields) != len(names):
-            raise source.error(
-                line,
-                f"{len(fields)} fields; the header has {len(names)}",
-                _ragged_hint(dialect, len(names)),
-            )
-        yield line, dict(zip(names, fields, strict=True))
+
+    def checked() -> Iterator[tuple[int, list[str]]]:
+        for line, fields in numbered:
+            if len(fields) != len(names):
+                raise source.error(
+                    line,
+                    f"{len(fields)} fields; the header has {len(names)}",
+                    _ragged_hint(dialect, len(names)),
+                )
+            yield line, fields
+
+    return names, checked()
 
 
 def _ragged_hint(dialect: Dialect, columns: int) -> str:

@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from json.encoder import encode_basestring_ascii as quoted
 
 from selftrain.data.rows import Example, Labelled, Notes, uid_of
 from selftrain.errors import listing, require
@@ -58,8 +59,19 @@ def fingerprint(rows: Iterable[Labelled | Example]) -> str:
     for row in rows:
         count += 1
         label, example = (row.label, row.example) if isinstance(row, Labelled) else (None, row)
-        line = json.dumps([example.uid, example.text, example.pair, label])
-        total += int.from_bytes(hashlib.sha256(line.encode()).digest(), "big")
+        total += row_hash(example.uid, example.text, example.pair, label)
+    return fingerprint_of(count, total)
+
+
+def row_hash(uid: str, text: str, pair: str | None, label: str | None = None) -> int:
+    """The number that a row adds to a fingerprint: a sha256 of its fields as a JSON array."""
+    sides = f"{quoted(uid)}, {quoted(text)}, {'null' if pair is None else quoted(pair)}"
+    line = f"[{sides}, {'null' if label is None else quoted(label)}]"
+    return int.from_bytes(hashlib.sha256(line.encode()).digest(), "big")
+
+
+def fingerprint_of(count: int, total: int) -> str:
+    """The fingerprint of rows, from their number and the sum of their hashes."""
     return hashlib.sha256(f"{count}/{total % 2**256}".encode()).hexdigest()
 
 

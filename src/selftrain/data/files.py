@@ -9,18 +9,20 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from selftrain.data import delimited, sources, workbook
+from selftrain.data import delimited, parquet, sources, workbook
 from selftrain.data.delimited import Row
+from selftrain.data.places import Listing, Place, listed
 from selftrain.data.rows import missing
-from selftrain.data.sources import CUT_TEXT, Source, quoted, source_of
+from selftrain.data.sources import Source, quoted, source_of
 from selftrain.errors import DataError, closest, listing
 
 Reader = Callable[[], Iterator[tuple[int, Row]]]
+Cells = Callable[[Sequence[str]], Iterator[tuple[int, Sequence[object]]]]
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 JSON_LINES = (".jsonl", ".ndjson", ".json-lines", ".jsonlines")
@@ -28,22 +30,26 @@ PARQUET = (".parquet", ".pq")
 FORMATS = ("csv", "tsv", "jsonl", "json", "parquet", "xlsx")
 """The formats that can be named; otherwise the ending of a name gives it."""
 
-BATCH = 256  # rows of a Parquet file unpacked together
+NO_ROWS = "a file names its columns first: text,label"
 ONE_OBJECT = 'write one object on each line: {"text": "…"}'
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Numbered rows of one source, which can be read again and again."""
+    """Numbered rows of one file or list, which can be read again and again."""
 
     name: str
     unit: str
     """What the number of a row counts from 1: ``line`` in a text file, ``row`` elsewhere."""
     read: Reader
-    columns: tuple[str, ...]
+    columns: tuple[str, ...] = ()
     """The columns of the first row; later JSON objects may lack some."""
     remark: str = ""
     """What was found out about the file, and is worth saying."""
+    uneven: bool = False
+    """Whether each row has columns of its own, as in JSON."""
+    cells: Cells | None = None
+    """Reads the cells of some columns alone, of a file where that takes less time."""
 
     def __iter__(self) -> Iterator[tuple[int, Row]]:
         return self.read()
@@ -53,51 +59,117 @@ class Records:
         return DataError(f"{self.name}, {self.unit} {number}: {problem}", hint)
 
 
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The rows of one source: of a file, or of all files of a folder."""
+
+    name: str
+    files: tuple[Records, ...]
+    """At least one; all have the same columns."""
+    remark: str = ""
+
+    @property
+    def first(self) -> Records:
+        """The file whose columns are those of all."""
+        return self.files[0]
+
+
+def parts(source: object, tuples: Sequence[tuple[str, ...]] = (), form: str | None = None) -> Parts:
+    """The rows of a source that may be a folder or a glob; see ``records``.
+
+    Files without a row are left out: programs that write in parts leave empty ones.
+    """
+    if not isinstance(source, str | Path | Place):
+        found = records(source, tuples)
+        return Parts(found.name, (found,), found.remark)
+    place = Place.of(source)
+    found = listed_files(place, form)
+    if not found.several:
+        only = records(place, tuples, form)
+        return Parts(only.name, (only,), only.remark)
+    opened = [_with_columns(_file(file, form)) for file in found.files]
+    filled = tuple(each for each in opened if each is not None)
+    if not filled:
+        raise DataError(f"{place}: none of its files has a row", NO_ROWS)
+    for other in filled[1:]:
+        _check_same_columns(filled[0], other)
+    return Parts(f"{place} ({len(opened)} files)", filled, _ignored(found))
+
+
+def listed_files(place: Place, form: str | None) -> Listing:
+    """The files of a place that are read: those whose names say a format, or have no ending."""
+    return listed(place, partial(_is_read, form=form))
+
+
+def _is_read(name: str, form: str | None) -> bool:
+    """Whether a file of a folder is one of its parts."""
+    path = Path(name)
+    return format_by_name(path) is not None or (form is not None and not path.suffix)
+
+
+def _ignored(found: Listing) -> str:
+    names = found.ignored
+    return f"other files are ignored: {listing(names, 3)}" if names else ""
+
+
+def _check_same_columns(first: Records, other: Records) -> None:
+    """Raise where a part of a source has other columns; rows of JSON are checked one by one."""
+    more = [name for name in other.columns if name not in first.columns]
+    lacks = [name for name in first.columns if name not in other.columns]
+    if (more or lacks) and not (first.uneven or other.uneven):
+        what = f"it lacks {listing(lacks)}" if lacks else f"it also has {listing(more)}"
+        raise DataError(
+            f"{other.name} has other columns than {first.name}: {what}",
+            "files of one folder have the same columns: move it, or give it by itself",
+        )
+
+
 def records(
     source: object, tuples: Sequence[tuple[str, ...]] = (), form: str | None = None
 ) -> Records:
-    """Rows from a path, a data frame, or an iterable of strings, tuples or mappings.
+    """Rows from a single file, a data frame, or an iterable of strings, tuples or mappings.
 
     ``tuples`` names the parts of a tuple, with one entry for each length that is allowed. ``form``
     is the format of a file whose name does not say it.
     """
-    remark = ""
-    if isinstance(source, str | Path):
-        name, unit, read, remark = _file(Path(source), form)
+    if isinstance(source, str | Path | Place):
+        found = _file(Place.of(source), form)
     elif hasattr(source, "itertuples"):
-        name, unit, read = "the data frame", "row", partial(_frame, source)
+        found = Records("the data frame", "row", partial(_frame, source))
     elif isinstance(source, Iterable):
         # A generator can be read only once, but training reads a pool in every round.
         items = list(source) if isinstance(source, Iterator) else source
-        name, unit, read = "the list", "row", partial(_items, items, tuples)
+        found = Records("the list", "row", partial(_items, items, tuples))
     else:
         kind = type(source).__name__
         raise DataError(
             f"a source is a {kind}; expected a path, a data frame or a list", 'Path("rows.csv")'
         )
-    first = next(read(), None)
-    if first is None:
-        raise DataError(f"{name} has no rows", "a file names its columns first: text,label")
-    return Records(name, unit, read, tuple(first[1]), remark)
+    opened = _with_columns(found)
+    if opened is None:
+        raise DataError(f"{found.name} has no rows", NO_ROWS)
+    return opened
 
 
 # ── files ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _file(path: Path, form: str | None) -> tuple[str, str, Reader, str]:
-    """The name of a file, what its row numbers count, a function that reads it, and a remark."""
-    source = source_of(path)
-    form = _format(path, source, form)
+def _file(place: Place, form: str | None) -> Records:
+    """The rows of a single file, before the first is read."""
+    source, path = source_of(place), Path(place.name) if place.is_address else place.path
+    form = _format(place, source, form)
     if form == "parquet":
-        return source.name, "row", partial(_parquet, source), ""
+        names = parquet.columns_with_rows(source)
+        read, cells = (partial(way, source) for way in (parquet.rows, parquet.cells))
+        return Records(source.name, "row", read, names, cells=cells)
     if form == "xlsx":
         remark = workbook.sheets(source)
-        return source.name, "row", partial(workbook.rows, source), remark
+        return Records(source.name, "row", partial(workbook.rows, source), remark=remark)
     source.check_text()
     if form == "json" and source.start().startswith(b"["):
-        return source.name, "row", partial(_json_array, source), ""
+        return Records(source.name, "row", partial(_json_array, source), uneven=True)
     if form in ("json", "jsonl"):
-        return source.name, "line", partial(_json_lines, source), ""
+        return Records(source.name, "line", partial(_json_lines, source), uneven=True)
     if source.start().startswith((b'{"', b"[{")):
         raise DataError(
             f"{source.name} holds JSON, whatever its name says",
@@ -107,20 +179,30 @@ def _file(path: Path, form: str | None) -> tuple[str, str, Reader, str]:
     dialect = delimited.dialect_of(source, usual)
     other = dialect.separator != usual
     remark = f"fields separated by {delimited.SPOKEN.get(dialect.separator, dialect.separator)}"
-    return source.name, "line", partial(delimited.rows, source, dialect), remark if other else ""
+    read, cells = (partial(way, source, dialect) for way in (delimited.rows, delimited.cells))
+    return Records(source.name, "line", read, remark=remark if other else "", cells=cells)
 
 
-def _format(path: Path, source: Source, form: str | None) -> str:
+def _with_columns(found: Records) -> Records | None:
+    """The same with the columns of the first row; None where there is no row."""
+    if found.columns:
+        return found
+    first = next(found.read(), None)
+    return None if first is None else replace(found, columns=tuple(first[1]))
+
+
+def _format(place: Place, source: Source, form: str | None) -> str:
     """The format that the name of a file says, else the given one; a pipe is CSV without one."""
     if form is not None and form not in FORMATS:
         near = closest(form, FORMATS) or "csv"
         raise DataError(
             f"--format is `{form}`; expected one of {', '.join(FORMATS)}", f"--format {near}"
         )
+    path = Path(place.name)
     named = format_by_name(path)
     if named is None and form is None and source.copy is None:
         raise DataError(
-            f"{path} ends in `{path.suffix}`; expected .csv, .tsv, .jsonl, .json (each also .gz), "
+            f"{place} ends in `{path.suffix}`; expected .csv, .tsv, .jsonl, .json (each also .gz), "
             ".parquet or .xlsx",
             sources.AS_CSV
             if _suffix(path) in (".xls", ".ods", ".numbers", ".xlsb")
@@ -242,80 +324,6 @@ class _Text:
             wanted -= len(part)
         self.text = "".join(parts)
         return len(parts) > 1
-
-
-# ── Parquet ──────────────────────────────────────────────────────────────────────────────────
-
-
-def _parquet(source: Source) -> Iterator[tuple[int, Row]]:
-    import pyarrow
-    import pyarrow.parquet
-
-    number = 0
-    try:
-        with source.open() as raw, pyarrow.parquet.ParquetFile(raw) as file:
-            paths = [column.path for column in file.schema]
-            _check_names(source, file.schema_arrow.names)
-        # As dictionaries: a text repeated a million times then takes its memory once.
-        settings: dict[str, Any] = {"read_dictionary": paths, "buffer_size": 2**16}
-        with source.open() as raw, pyarrow.parquet.ParquetFile(raw, **settings) as file:
-            for group in range(file.num_row_groups):  # all at once would take the whole file
-                for batch in file.iter_batches(BATCH, row_groups=[group], use_threads=False):
-                    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-                    for place in range(batch.num_rows):
-                        number += 1
-                        yield number, _Cells(f"{source.name}, row {number}", columns, place)
-    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
-        reason = str(error).partition("\n")[0]
-        raise DataError(
-            f"{source.name} cannot be read as Parquet: {reason}",
-            "a text file needs a name ending in .csv, .tsv or .jsonl",
-        ) from None
-
-
-def _check_names(source: Source, names: Sequence[str]) -> None:
-    repeated = next((name for name, times in Counter(names).items() if times > 1), None)
-    if repeated is not None:
-        raise DataError(
-            f"{source.name}: two columns are named `{repeated}`",
-            "rename one of them, or leave one out",
-        )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Cells(Mapping[str, object]):
-    """A row of a Parquet file; each cell is unpacked, and checked, when it is read."""
-
-    where: str
-    columns: Mapping[str, Any]
-    place: int
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.columns)
-
-    def __len__(self) -> int:
-        return len(self.columns)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.columns
-
-    def __getitem__(self, name: str) -> object:
-        column = self.columns[name]
-        try:
-            cell = column[self.place]
-            cell = cell.value if hasattr(cell, "dictionary") else cell
-            buffer = cell.as_buffer() if hasattr(cell, "as_buffer") else None
-            if buffer is None or buffer.size <= sources.FIELD_LIMIT:
-                return cell.as_py()
-        # Bytes that are no text, a date past the calendar, an unknown time zone.
-        except (ValueError, ArithmeticError, LookupError) as error:
-            reason = str(error).partition("\n")[0]
-            raise DataError(
-                f"{self.where}: `{name}` cannot be read: {reason}", "write the column as text"
-            ) from None
-        raise DataError(
-            f"{self.where}: `{name}` has more than {sources.FIELD_LIMIT:,} bytes", CUT_TEXT
-        )
 
 
 # ── data frames and lists ────────────────────────────────────────────────────────────────────

@@ -1,7 +1,8 @@
 """The pool: unlabelled examples without empty rows, duplicates, or texts used elsewhere.
 
-A short pool is kept in memory. A long one is read from its source again in each round, and only
-64 bits of each uid and text are remembered, to find duplicates.
+A pool is cleaned in one pass over its source, which also counts it and takes its fingerprint. A
+short pool is kept in memory. Of a long one a bit for each row of the source remains, so reading it
+again takes no hashes; a second pass then serves every draw of a run together.
 """
 
 from __future__ import annotations
@@ -9,15 +10,42 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 from array import array
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, compress
+from typing import Protocol, runtime_checkable
 
-from selftrain.data.rows import Example, Labelled, Notes, is_empty, uid_of
+from selftrain.data.draws import Draw, draw_together
+from selftrain.data.fewshot import fingerprint, fingerprint_of, row_hash
+from selftrain.data.rows import Example, Labelled, Notes, uid_of
 
 MAX_ROWS_IN_MEMORY = 100_000
 """A pool with more rows is read from its source each time."""
 MAX_CHARACTERS_IN_MEMORY = 2**28
 """So is one with more characters: a few long texts need the memory of many short ones."""
+MAX_ROWS_DRAWN = 2**20
+"""Rows of several draws that are kept together; larger draws have a pass of their own."""
+
+Fields = tuple[str | None, str, str | None]
+"""The uid, text and pair of a row; the uid is None where it is the hash of the text."""
+Excluded = Sequence[tuple[str, Collection[str]]]
+"""Texts, as ``plain_text`` gives them, that are no part of a pool, and what they are called."""
+
+
+@runtime_checkable
+class HasFields(Protocol):
+    """A source that gives the fields of its rows faster than examples."""
+
+    def fields(self) -> Iterator[Fields]:
+        """The fields of each row."""
+
+
+@runtime_checkable
+class HasIds(Protocol):
+    """A source whose ids may turn out not to name rows."""
+
+    def with_unique_uids(self, notes: Notes) -> Iterable[Example]:
+        """The same rows, named by their texts where an id names two of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,33 +54,59 @@ class Pool:
 
     source: Iterable[Example]
     size: int
-    excluded: frozenset[str] = frozenset()
-    """Text keys of labelled, dev and test rows."""
-    in_memory: bool = False
-    """Whether ``source`` is already clean and in memory."""
+    fingerprint: str
+    """The same for the same rows in any order."""
+    in_pool: bytes | None = None
+    """A bit for each row of the source; None where the source is the clean pool, in memory."""
+    drawn: dict[Draw, list[Example]] = field(default_factory=dict, repr=False, compare=False)
+    """Rows that were drawn, so that no draw reads the source twice."""
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the rows are in memory, and not read from a source each time."""
+        return self.in_pool is None
 
     def __iter__(self) -> Iterator[Example]:
-        return (
-            iter(self.source) if self.in_memory else _cleaned(self.source, self.excluded, Notes())
-        )
+        if self.in_pool is None:
+            return iter(self.source)
+        return (Example(uid or uid_of(text, pair), text, pair) for uid, text, pair in self.fields())
 
     def __len__(self) -> int:
         return self.size
 
+    def fields(self) -> Iterator[Fields]:
+        """The fields of each row."""
+        rows = _fields_of(self.source)
+        return rows if self.in_pool is None else compress(rows, _unpacked(self.in_pool))
 
-def clean_pool(
-    source: Iterable[Example], excluded: frozenset[str] = frozenset(), *, notes: Notes
-) -> Pool:
-    """Read a source once: count its rows, note what is dropped, keep the rows if they are few."""
-    rows: list[Example] = []
-    size, room = 0, MAX_CHARACTERS_IN_MEMORY
-    for size, example in enumerate(_cleaned(source, excluded, notes), 1):
-        room -= len(example.uid) + len(example.text) + len(example.pair or "")
-        if size <= MAX_ROWS_IN_MEMORY and room >= 0:
-            rows.append(example)
-    if len(rows) < size:
-        return Pool(source, size, excluded)
-    return Pool(tuple(rows), size, excluded, in_memory=True)
+    def draw(self, wanted: Draw, others: Iterable[Draw] = ()) -> list[Example]:
+        """The rows of a draw; in the same pass those of other draws, which are asked for later."""
+        if wanted not in self.drawn:
+            together = [wanted]
+            room = MAX_ROWS_DRAWN - wanted.size
+            for other in others:
+                if other.size <= room and other not in (*together, *self.drawn):
+                    together.append(other)
+                    room -= other.size
+            if room < 0:  # it is used once, and would take the memory of many
+                return draw_together(self.fields(), together)[wanted]
+            self.drawn.update(draw_together(self.fields(), together))
+        return list(self.drawn[wanted])
+
+
+def clean_pool(source: Iterable[Example], excluded: Excluded = (), *, notes: Notes) -> Pool:
+    """Read a source once: clean and count its rows, note what is dropped, keep few in memory.
+
+    A source with ids of which some came twice is read again, to see whether they name rows.
+    """
+    pool, repeat, found = _cleaned(source, excluded)
+    if repeat and isinstance(source, HasIds):
+        named = source.with_unique_uids(notes)
+        if named is not source:
+            pool, _, found = _cleaned(named, excluded)
+    for text, count in found:
+        notes.add(text, count)
+    return pool
 
 
 def remove_overlap(
@@ -62,40 +116,159 @@ def remove_overlap(
     what: str = "labelled",
 ) -> Pool:
     """The pool without the texts of other rows, which are labelled or scored on."""
-    clean = pool if isinstance(pool, Pool) else clean_pool(pool, notes=notes)
-    excluded = clean.excluded | {text_key(other) for other in others}
-    smaller = clean_pool(clean.source, excluded, notes=Notes())  # other drops are noted already
-    notes.add(f"{what} texts inside the pool removed", len(clean) - len(smaller))
-    return smaller
+    return clean_pool(pool, [(what, frozenset(map(plain_of, others)))], notes=notes)
+
+
+def fingerprint_of_pool(pool: Iterable[Example]) -> str:
+    """The fingerprint of a pool; of one that is not cleaned yet all rows are read."""
+    return pool.fingerprint if isinstance(pool, Pool) else fingerprint(pool)
+
+
+# ── the same text ────────────────────────────────────────────────────────────────────────────
 
 
 def text_key(row: Example | Labelled) -> str:
     """A key that two texts share if only case, blanks or the coding of accents differ."""
+    return uid_of(plain_of(row))
+
+
+def plain_of(row: Example | Labelled) -> str:
+    """The text of a row without what may differ between two writings of it."""
     example = row.example if isinstance(row, Labelled) else row
-    sides = [example.text] if example.pair is None else [example.text, example.pair]
-    plain = (" ".join(unicodedata.normalize("NFKC", side).casefold().split()) for side in sides)
-    return uid_of("\x1f".join(plain))
+    return plain_text(example.text, example.pair)
 
 
-def _cleaned(
-    source: Iterable[Example], excluded: frozenset[str], notes: Notes
-) -> Iterator[Example]:
-    seen = HashSet()
-    for example in source:
-        if is_empty(example):
-            notes.add("empty pool rows dropped")
+def plain_text(text: str, pair: str | None) -> str:
+    """A text in one case, with single blanks and composed accents.
+
+    >>> plain_text(" A  Fine\\tfilm", None)
+    'a fine film'
+    """
+    if pair is not None:
+        return f"{plain_text(text, None)}\x1f{plain_text(pair, None)}"
+    if text.isascii():
+        return " ".join(text.lower().split())
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+# ── one pass ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _cleaned(source: Iterable[Example], excluded: Excluded) -> tuple[Pool, bool, Notes]:
+    """The clean pool of a source, whether some id came twice, and what was dropped."""
+    cleaning, bits = _Cleaning(excluded), _Bits()
+    rows: list[Example] = []
+    size, total, room, fits = 0, 0, MAX_CHARACTERS_IN_MEMORY, True
+    is_in_pool = cleaning.is_in_pool
+    for uid, text, pair in _fields_of(source):
+        content = uid_of(text, pair)
+        stays = is_in_pool(uid, text, pair, content)
+        bits.add(stays)
+        if not stays:
             continue
-        id, content = hash_of(example.uid), hash_of(uid_of(example.text, example.pair))
-        if content in seen:
-            notes.add("duplicate pool rows dropped")
-            continue
-        if id in seen:
-            notes.add("pool rows with the id of another row dropped")
-            continue
-        seen.add(id)
-        seen.add(content)
-        if not excluded or text_key(example) not in excluded:
-            yield example
+        size += 1
+        name = uid or content
+        total += row_hash(name, text, pair)
+        if fits:
+            room -= len(name) + len(text) + len(pair or "")
+            fits = size <= MAX_ROWS_IN_MEMORY and room >= 0
+            if fits:
+                rows.append(Example(name, text, pair))
+            else:
+                rows.clear()
+    named = fingerprint_of(size, total)
+    pool = Pool(tuple(rows), size, named) if fits else Pool(source, size, named, bits.packed())
+    return pool, cleaning.id_came_twice, cleaning.notes
+
+
+class _Cleaning:
+    """Which rows of a source are in its pool; in memory stay 64 bits of each uid and text."""
+
+    def __init__(self, excluded: Excluded) -> None:
+        self.notes = Notes()
+        self.id_came_twice = False
+        self._excluded = excluded
+        self._seen = HashSet()
+        self._other_ids = HashSet()
+        """Of rows that were dropped: to find an id that comes twice."""
+
+    def is_in_pool(self, uid: str | None, text: str, pair: str | None, content: str) -> bool:
+        """Whether the next row stays; ``content`` is the hash of its text and pair."""
+        id = None if uid is None or uid == content else hash_of(uid)
+        if id is not None:
+            self.id_came_twice |= id in self._seen or id in self._other_ids
+        dropped = self._why_dropped(id, text, pair, content)
+        if not dropped:
+            return True
+        self.notes.add(dropped)
+        if id is not None:
+            self._other_ids.add(id)
+        return False
+
+    def _why_dropped(self, id: int | None, text: str, pair: str | None, content: str) -> str:
+        if _is_blank(text) or (pair is not None and _is_blank(pair)):
+            return "empty pool rows dropped"
+        key = hash_of(content)
+        if id is None:
+            if not self._seen.add(key):
+                return "duplicate pool rows dropped"
+        else:
+            if key in self._seen:
+                return "duplicate pool rows dropped"
+            if id in self._seen:
+                return "pool rows with the id of another row dropped"
+            self._seen.add(id)
+            self._seen.add(key)
+        if self._excluded:
+            plain = plain_text(text, pair)
+            for what, texts in self._excluded:
+                if plain in texts:
+                    return f"{what} texts inside the pool removed"
+        return ""
+
+
+def _is_blank(text: str) -> bool:
+    return not text or text.isspace()
+
+
+def _fields_of(source: Iterable[Example]) -> Iterator[Fields]:
+    if isinstance(source, HasFields):
+        return source.fields()
+    return ((row.uid, row.text, row.pair) for row in source)
+
+
+class _Bits:
+    """A bit for each row, collected one after the other."""
+
+    BLOCK = 8192  # rows
+
+    def __init__(self) -> None:
+        self._packed = bytearray()
+        self._digits = bytearray()  # of the last rows: the character 0 or 1 for each
+
+    def add(self, bit: bool) -> None:
+        """Add the bit of the next row."""
+        self._digits.append(49 if bit else 48)
+        if len(self._digits) == self.BLOCK:
+            self._pack()
+
+    def packed(self) -> bytes:
+        """All bits, eight in a byte, the first in the lowest place."""
+        if self._digits:
+            self._pack()
+        return bytes(self._packed)
+
+    def _pack(self) -> None:
+        size = -(-len(self._digits) // 8)
+        self._packed += int(self._digits[::-1], 2).to_bytes(size, "little")
+        self._digits.clear()
+
+
+EIGHT_BITS = [tuple(byte >> place & 1 for place in range(8)) for byte in range(256)]
+
+
+def _unpacked(packed: bytes) -> Iterator[int]:
+    return chain.from_iterable(map(EIGHT_BITS.__getitem__, packed))
 
 
 # ── many hashes in little memory ─────────────────────────────────────────────────────────────
@@ -129,17 +302,18 @@ class HashSet:
         table = self._tables[number % self.TABLES]
         return table[self._slot(table, number)] == number
 
-    def add(self, number: int) -> None:
-        """Add a hash; adding it again changes nothing."""
+    def add(self, number: int) -> bool:
+        """Add a hash, and say whether it was not there; adding it again changes nothing."""
         place = number % self.TABLES
         table = self._tables[place]
         slot = self._slot(table, number)
         if table[slot]:
-            return
+            return False
         table[slot] = number
         self._counts[place] += 1
         if 4 * self._counts[place] > 3 * len(table):
             self._tables[place] = self._grown(table)
+        return True
 
     def _slot(self, table: array[int], number: int) -> int:
         """The slot of this hash, or the free one where it would go; 0 means free."""

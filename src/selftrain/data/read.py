@@ -10,15 +10,17 @@ from selftrain.data.columns import (
     check_look_alikes,
     id_cell,
     id_column,
+    id_of,
     label_cell,
     label_column,
     stray_label_column,
     text_cell,
     text_columns,
+    text_of,
 )
 from selftrain.data.delimited import Row
-from selftrain.data.files import Records, records
-from selftrain.data.pool import HashSet, Pool, clean_pool, hash_of
+from selftrain.data.files import Parts, Records, parts
+from selftrain.data.pool import Fields, HashSet, Pool, clean_pool, hash_of
 from selftrain.data.rows import Example, Labelled, Notes, is_empty, uid_of
 from selftrain.errors import DataError
 
@@ -73,22 +75,25 @@ def read_labelled(
     No row is dropped, because a test set must keep its size: a row without a text or a label is
     an error.
     """
-    rows = records(source, [("text", "label"), ("text", "pair", "label")], how.format)
-    reader, column = _Reader.of(rows, columns), label_column(rows, columns.label)
+    found = parts(source, [("text", "label"), ("text", "pair", "label")], how.format)
+    readers, column = _readers_of(found, columns), label_column(found.first, columns.label)
     labelled = []
-    for number, row in rows:
-        example = reader.example(number, row)
-        if is_empty(example):
-            raise rows.error(number, "the text is empty", "fill it in, or delete the row")
-        label = label_cell(rows, number, row, column, keep_na=how.keep_na)
-        _note_changed(row[column], label, notes)
-        labelled.append(Labelled(example, label))
+    for reader in readers:
+        rows = reader.records
+        for number, row in rows:
+            example = reader.example(number, row)
+            if is_empty(example):
+                raise rows.error(number, "the text is empty", "fill it in, or delete the row")
+            label = label_cell(rows, number, row, column, keep_na=how.keep_na)
+            _note_changed(row[column], label, notes)
+            labelled.append(Labelled(example, label))
     if not how.exact_labels:
-        check_look_alikes(rows.name, dict.fromkeys(row.label for row in labelled))
-    if _ids_repeat([reader], [row.example for row in labelled], columns, notes):
+        check_look_alikes(found.name, dict.fromkeys(row.label for row in labelled))
+    reader = readers[0]
+    if _ids_repeat(readers, [row.example for row in labelled], columns, notes):
         reader = replace(reader, id=None)
         labelled = [replace(row, example=_named_by_text(row.example)) for row in labelled]
-    reader.note(notes, f", label from `{column}`")
+    _note(found, reader, notes, f", label from `{column}`")
     return labelled
 
 
@@ -107,25 +112,35 @@ def read_pool(
     notes: Notes,
 ) -> Pool:
     """One pool from several sources, in their order."""
+    return clean_pool(open_pool(sources, columns, how, notes=notes), notes=notes)
+
+
+def open_pool(
+    sources: Sequence[object],
+    columns: Columns = Columns(),
+    how: Reading = Reading(),
+    *,
+    notes: Notes,
+) -> PoolFiles:
+    """The rows of a pool before they are read: who cleans them reads all of them, once."""
     named = replace(columns, text=columns.pool_text or columns.text)
-    readers = []
+    readers: list[_Reader] = []
+    pairs = set()
     for source in sources:
-        rows = records(source, [("text", "pair")], how.format)
-        stray = stray_label_column(rows, columns.label)
+        found = parts(source, [("text", "pair")], how.format)
+        stray = stray_label_column(found.first, columns.label)
         if stray is not None:
             notes.add(f"label column `{stray}` in the pool ignored")
-        readers.append(_Reader.of(rows, named, "--pool-text"))
-    if len({reader.pair is None for reader in readers}) > 1:
+        opened = _readers_of(found, named, "--pool-text")
+        _note(found, opened[0], notes)
+        readers += opened
+        pairs.add(opened[0].pair is None)
+    if len(pairs) > 1:
         raise DataError(
             "some files of the pool hold pairs of texts and others single texts",
             "name the columns that all files share: --text COLUMN --pair COLUMN",
         )
-    has_ids = any(reader.id for reader in readers)  # else nothing is read for them
-    if has_ids and _ids_repeat(readers, _Files(tuple(readers)), columns, notes):
-        readers = [replace(reader, id=None) for reader in readers]
-    for reader in readers:
-        reader.note(notes)
-    return clean_pool(_Files(tuple(readers)), notes=notes)
+    return PoolFiles(tuple(readers), columns)
 
 
 def read_texts(
@@ -157,25 +172,27 @@ def open_texts(
     counted: Counted | None = None,
 ) -> Texts:
     """The same rows as a stream. What was ``counted`` before is believed, and nothing is noted."""
-    reader = _Reader.of(records(source, [("text", "pair")], how.format), columns)
+    found = parts(source, [("text", "pair")], how.format)
+    readers = _readers_of(found, columns)
     if counted is not None:
-        return Texts(replace(reader, id=counted.id_column), counted.rows)
-    rows, repeated = _count(reader, notes)
-    same_id = (example for example in reader if hash_of(example.uid) in repeated)
-    if len(repeated) and _ids_repeat([reader], same_id, columns, notes):
-        reader = replace(reader, id=None)
-    reader.note(notes)
-    return Texts(reader, rows)
+        return Texts(_named_by(readers, counted.id_column), counted.rows)
+    rows, repeated = _count(readers, notes)
+    same_id = (each for each in _examples(readers) if hash_of(each.uid) in repeated)
+    if len(repeated) and _ids_repeat(readers, same_id, columns, notes):
+        readers = [*_named_by(readers, None)]
+    _note(found, readers[0], notes)
+    return Texts(tuple(readers), rows)
 
 
-def _count(reader: _Reader, notes: Notes) -> tuple[int, HashSet]:
+def _count(readers: Sequence[_Reader], notes: Notes) -> tuple[int, HashSet]:
     """Read all rows once: their number, and the hashes of ids that stand on several of them."""
     seen, repeated = HashSet(), HashSet()
     rows = empty = 0
-    for example in reader:
+    has_ids = readers[0].id is not None
+    for example in _examples(readers):
         rows += 1
         empty += is_empty(example)
-        if reader.id is not None:
+        if has_ids:
             id = hash_of(example.uid)
             (repeated if id in seen else seen).add(id)
     notes.add("empty texts answered like any other", empty)
@@ -184,34 +201,61 @@ def _count(reader: _Reader, notes: Notes) -> tuple[int, HashSet]:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """The examples of a file in order, read from it each time and never all in memory."""
+    """The examples of some files in order, read from them each time and never all in memory."""
 
-    reader: _Reader
+    readers: tuple[_Reader, ...]
     rows: int
 
     def __len__(self) -> int:
         return self.rows
 
     def __iter__(self) -> Iterator[Example]:
-        return islice(self.reader, self.rows)
+        return islice(_examples(self.readers), self.rows)
 
     @property
     def id_column(self) -> str | None:
         """The column of the uids; None where they are hashes."""
-        return self.reader.id
+        return self.readers[0].id
 
     def parts(self, places: Iterable[range]) -> Iterator[Table]:
         """The rows at these ascending places, counted from 0: each part is read to its end.
 
-        The file is read once. Of a row between two parts no cell is checked and no hash is taken.
+        The files are read once. Of a row between two parts no cell is checked and no hash is taken.
         """
-        stream, passed = iter(self.reader.records), 0
+        stream = ((reader, *row) for reader in self.readers for row in reader.records)
+        passed = 0
         for place in places:
             next(islice(stream, place.start - passed, place.start - passed), None)
             rows = islice(stream, len(place))
-            examples = (self.reader.example(number, row) for number, row in rows)
+            examples = (reader.example(number, row) for reader, number, row in rows)
             yield Table(examples, self.id_column, len(place), place.start)
             passed = place.stop
+
+
+def _examples(readers: Iterable[_Reader]) -> Iterator[Example]:
+    """The examples of some files, one file after the other."""
+    return (example for reader in readers for example in reader)
+
+
+def _named_by(readers: Iterable[_Reader], id: str | None) -> tuple[_Reader, ...]:
+    """The same files with their rows named by this column, or by their texts."""
+    return tuple(replace(reader, id=id) for reader in readers)
+
+
+def _readers_of(found: Parts, columns: Columns, flag: str = "--text") -> list[_Reader]:
+    """A reader for each file of a source, by the columns of the first."""
+    text, pair = text_columns(found.first, columns.text, columns.pair, flag)
+    id = id_column(found.first, columns.id)
+    return [_Reader(each, text, pair, id) for each in found.files]
+
+
+def _note(found: Parts, reader: _Reader, notes: Notes, more: str = "") -> None:
+    """Note which columns of a source were taken, and what else was found out about it."""
+    pair = "" if reader.pair is None else f" and `{reader.pair}`"
+    id = "" if reader.id is None else f", id from `{reader.id}`"
+    notes.columns.append(f"{found.name}: text from `{reader.text}`{pair}{more}{id}")
+    if found.remark:
+        notes.remarks.append(f"{found.name}: {found.remark}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,13 +267,29 @@ class _Reader:
     pair: str | None
     id: str | None
 
-    @classmethod
-    def of(cls, records: Records, columns: Columns, flag: str = "--text") -> _Reader:
-        text, pair = text_columns(records, columns.text, columns.pair, flag)
-        return cls(records, text, pair, id_column(records, columns.id))
-
     def __iter__(self) -> Iterator[Example]:
         return (self.example(number, row) for number, row in self.records)
+
+    def fields(self) -> Iterator[Fields]:
+        """The fields of each example; with cells that are plain text, no other work is done."""
+        records, text, pair, id = self.records, self.text, self.pair, self.id
+        if records.cells is None:
+            for number, row in records:
+                example = self.example(number, row)
+                named = id is not None and example.uid
+                yield example.uid if named else None, example.text, example.pair
+            return
+        columns = [text, *filter(None, (pair, id))]
+        for number, cells in records.cells(columns):
+            first = cells[0]
+            if type(first) is not str:
+                first = text_of(records, number, text, first)
+            if len(cells) == 1:
+                yield None, first, None
+                continue
+            second = None if pair is None else text_of(records, number, pair, cells[1])
+            uid = None if id is None else id_of(records, number, id, cells[-1])
+            yield uid or None, first, second
 
     def example(self, number: int, row: Row) -> Example:
         text = text_cell(self.records, number, row, self.text)
@@ -237,23 +297,26 @@ class _Reader:
         id = "" if self.id is None else id_cell(self.records, number, row, self.id)
         return Example(id or uid_of(text, pair), text, pair)
 
-    def note(self, notes: Notes, more: str = "") -> None:
-        """Note which columns were taken, and what else was found out about the file."""
-        pair = "" if self.pair is None else f" and `{self.pair}`"
-        id = "" if self.id is None else f", id from `{self.id}`"
-        notes.columns.append(f"{self.records.name}: text from `{self.text}`{pair}{more}{id}")
-        if self.records.remark:
-            notes.remarks.append(f"{self.records.name}: {self.records.remark}")
-
 
 @dataclass(frozen=True, slots=True)
-class _Files:
-    """The examples of several files, one file after the other."""
+class PoolFiles:
+    """The examples of the files of a pool, one file after the other, as they stand there."""
 
     readers: tuple[_Reader, ...]
+    columns: Columns
 
     def __iter__(self) -> Iterator[Example]:
-        return (example for reader in self.readers for example in reader)
+        return _examples(self.readers)
+
+    def fields(self) -> Iterator[Fields]:
+        """The fields of each example."""
+        return (fields for reader in self.readers for fields in reader.fields())
+
+    def with_unique_uids(self, notes: Notes) -> PoolFiles:
+        """The same if its ids name rows, else its rows named by their texts; reads all of it."""
+        if not _ids_repeat(self.readers, self, self.columns, notes):
+            return self
+        return replace(self, readers=_named_by(self.readers, None))
 
 
 def _note_changed(cell: object, label: str, notes: Notes) -> None:
@@ -283,7 +346,7 @@ def _ids_repeat(
         if id in ids and row not in rows:
             count += 1
             if columns.id is not None:
-                names = " and ".join(reader.records.name for reader in readers)
+                names = " and ".join(reader.records.name for reader in readers[:3])
                 raise DataError(
                     f"{names}: the id `{example.uid}` names two texts; ids must be unique",
                     "make them unique, or leave out --id: rows are then named by their texts",

@@ -1,14 +1,16 @@
-"""Where rows come from: a file, a named pipe or standard input, as bytes that can be read again.
+"""Bytes that can be read again: of a file, a named pipe, standard input, or a store elsewhere.
 
-A pipe can be read only once, but training reads a pool in every round: it is copied to a temporary
-file. Text is decoded line by line, so an error names its line. A file may come from anyone: a small
-compressed file can hold a line larger than memory, and is refused.
+A pipe can be read only once, but a pool is read twice: it is copied to a temporary file. Text is
+decoded line by line, so an error names its line. A file may come from anyone: a small compressed
+file can hold a line larger than memory, and is refused. A file that changes between two passes is
+refused too: the rows of both would be mixed.
 """
 
 from __future__ import annotations
 
 import codecs
 import gzip
+import os
 import re
 import shlex
 import shutil
@@ -21,12 +23,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
+from selftrain.data.places import Place
+from selftrain.data.remote import Remote, changed
 from selftrain.errors import DataError, closest
 
-STDIN = Path("-")
-"""In place of a file: standard input."""
 FIELD_LIMIT = 16 * 2**20
 """Bytes of one line or one Parquet cell, characters of one CSV record. A longer record nearly
 always has a quote that was never closed."""
@@ -63,18 +65,25 @@ class Source:
 
     name: str
     path: Path
-    """What is opened: the file, or the copy of a pipe."""
+    """What is opened: the file, or the copy of a pipe; of a file in a store its name alone."""
     gzipped: bool = False
     copy: object = None
     """The copy of a pipe: removed when nobody has this source any more."""
+    stamp: tuple[int, int] | None = None
+    """The size of a file and the time of its last change, as they were first seen."""
+    remote: Remote | None = None
+    """The file in a store; None where it is on this machine."""
 
     @contextmanager
-    def open(self) -> Iterator[IO[bytes]]:
-        """The bytes, unpacked if they are gzipped."""
+    def open(self, *, by_turns: bool = False) -> Iterator[IO[bytes]]:
+        """The bytes, unpacked if they are gzipped. ``by_turns``: several parts of them are read."""
         try:
-            opened: Any = gzip.open if self.gzipped else open
-            with opened(self.path, "rb") as file:
-                yield file
+            with self._raw(by_turns=by_turns) as raw:
+                if not self.gzipped:
+                    yield raw
+                    return
+                with gzip.open(raw) as file:
+                    yield file  # type: ignore[misc]
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise DataError(
                 f"{self.name} is not a whole gzip file: {error}",
@@ -85,6 +94,17 @@ class Source:
                 f"{self.name} cannot be read: {error.strerror or error}",
                 f"look at its rights: ls -l {quoted(self.path)}",
             ) from None
+
+    @contextmanager
+    def _raw(self, *, by_turns: bool) -> Iterator[IO[bytes]]:
+        if self.remote is not None:
+            with self.remote.open(by_turns=by_turns) as raw:
+                yield raw
+            return
+        with self.path.open("rb") as raw:
+            if self.stamp is not None and _stamp(os.fstat(raw.fileno())) != self.stamp:
+                raise changed(self.name)
+            yield raw
 
     def error(self, number: int, problem: str, hint: str, unit: str = "line") -> DataError:
         """An error that names the source and the line."""
@@ -132,33 +152,42 @@ class Source:
                 )
 
 
-def source_of(path: Path) -> Source:
-    """The source of a path; ``-`` is standard input. A pipe is read to its end."""
-    if path == STDIN:
+def source_of(source: Place | Path) -> Source:
+    """The source of a single file; ``-`` is standard input. A pipe is read to its end."""
+    place = Place.of(source)
+    if place.is_address:
+        name = Path(place.name)
+        return Source(str(place), name, name.suffix.lower() == ".gz", remote=Remote.of(place.text))
+    if place.is_stdin:
         stream = getattr(sys.stdin, "buffer", None)
         if stream is None or sys.stdin.closed:
             raise DataError("standard input is closed", "give a file, or feed it: … | selftrain")
         return _copied(stream, "standard input")
+    path = place.path
     try:
-        mode = _mode(path)
+        facts = _facts(path)
     except (OSError, ValueError) as error:  # a folder without permission, or a text for a path
         reason = getattr(error, "strerror", None) or error
         raise DataError(
             f"{str(path)[:80]} cannot be opened: {reason}",
             "a string is a path; texts come as a list",
         ) from None
-    if stat.S_ISFIFO(mode):
+    if stat.S_ISFIFO(facts.st_mode):
         with Source(str(path), path).open() as pipe:
             return _copied(pipe, str(path))
-    if not stat.S_ISREG(mode):
+    if not stat.S_ISREG(facts.st_mode):
         raise DataError(
             f"{path} is a device or a socket; expected a file",
             "give a file, a pipe, or - for standard input",
         )
-    return Source(str(path), path, path.suffix.lower() == ".gz")
+    return Source(str(path), path, path.suffix.lower() == ".gz", stamp=_stamp(facts))
 
 
-def _mode(path: Path) -> int:
+def _stamp(facts: os.stat_result) -> tuple[int, int]:
+    return facts.st_size, facts.st_mtime_ns
+
+
+def _facts(path: Path) -> os.stat_result:
     """What a path leads to; an error where it is a folder, or leads nowhere."""
     if path.is_dir():
         inside = sorted(entry for entry in path.iterdir() if entry.suffix and entry.is_file())
@@ -167,15 +196,18 @@ def _mode(path: Path) -> int:
             f"try {quoted(inside[0])}" if inside else f"see what it holds: ls {quoted(path)}",
         )
     if path.exists():
-        return path.stat().st_mode
+        return path.stat()
     if path.is_symlink():
         raise DataError(
             f"{path} is a link to {path.readlink()}, which does not exist",
             f"see where it leads: ls -l {quoted(path)}",
         )
     folder = path.parent
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", str(path)):
-        raise DataError(f"{path} is an address; expected a file", "download it first")
+    if address := re.match(r"([A-Za-z][A-Za-z0-9+.-]+):/+", str(path)):
+        raise DataError(
+            f"{path} is an address that was made a path, which loses a slash",
+            f'give it as a string: "{address[1]}://{str(path)[address.end() :]}"',
+        )
     near = closest(path.name, [p.name for p in folder.iterdir()] if folder.is_dir() else [])
     raise DataError(
         f"{path} does not exist",

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
-from selftrain.data.pool import remove_overlap, text_key
+from selftrain.data.pool import clean_pool, plain_of, text_key
 from selftrain.data.rows import Example, Labelled, Notes, Split, uid_of
 from selftrain.errors import DataError, closest, listing
 
@@ -40,9 +40,9 @@ def make_split(
     check_labels(test, classes, "test")
     check_pairs(row.example for row in (*gold, *dev_rows, *test))
     _note_labelled_test_rows(test, gold, notes)
-    if test:
-        unlabelled = remove_overlap(unlabelled, test, notes, "test")
-    pool = remove_overlap(unlabelled, [*gold, *dev_rows], notes, "labelled or dev")
+    others = [("test", test), ("labelled or dev", [*gold, *dev_rows])]
+    excluded = [(what, frozenset(map(plain_of, rows))) for what, rows in others]
+    pool = clean_pool(unlabelled, excluded, notes=notes)
     if not len(pool):
         raise DataError(
             "the pool is empty: every row is empty, repeated, or also a labelled, dev or test row",

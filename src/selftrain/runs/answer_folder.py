@@ -25,7 +25,6 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from selftrain.data.read import Counted, open_texts
-from selftrain.data.sources import STDIN, source_of
 from selftrain.data.write import write_table
 from selftrain.disk import (
     LARGEST_JSON,
@@ -37,10 +36,11 @@ from selftrain.disk import (
     sha256,
     sync,
 )
-from selftrain.errors import ConfigError, DataError, RunError, check_format, parsed
+from selftrain.errors import RunError, check_format, parsed
 from selftrain.escape import brief
 from selftrain.runs.manifest import differences
 from selftrain.runs.predict import Answer, AnswerOptions, Count, answers, columns
+from selftrain.runs.text_files import TextFiles
 
 if TYPE_CHECKING:
     from selftrain.data.read import Columns, Reading, Texts
@@ -67,7 +67,7 @@ class AnswersManifest:
     options: dict[str, Any]
     """The options of the command that change an answer."""
     texts: dict[str, Any]
-    """The size and the sha256 of the file."""
+    """Of each file its size, and its sha256 or what its store says of this version."""
     rows: int
     id_column: str | None
     part_rows: int
@@ -90,51 +90,6 @@ def model_facts(model: Classifier) -> dict[str, Any]:
         "temperature": model.temperature,
         "prior_shift": None if shift is None else shift.tolist(),
     }
-
-
-@dataclass(frozen=True, slots=True)
-class InputFile:
-    """The file with the texts, as it is when the command begins."""
-
-    path: Path
-    stamp: tuple[int, int]
-    bytes: int
-    sha256: str
-
-    @classmethod
-    def of(cls, path: Path) -> InputFile:
-        """Read a file once for its hash; an error for what can be read only once."""
-        if path == STDIN or (path.exists() and not path.is_file() and not path.is_dir()):
-            raise ConfigError(
-                f"{path} can be read only once; answers in parts go on after a kill",
-                "write the texts to a file first, or the answers to a file: -o answers.parquet",
-            )
-        source_of(path)  # its errors say more
-        with refusals(path, "read"):
-            stamp = _stamp(path)
-            return cls(path, stamp, path.stat().st_size, sha256(path))
-
-    def facts(self) -> dict[str, Any]:
-        """What a manifest says of it: a file may have another name next time."""
-        return {"bytes": self.bytes, "sha256": self.sha256}
-
-    def check_same(self) -> None:
-        """Raise where the file was written to since the command began."""
-        with refusals(self.path, "read"):
-            if _stamp(self.path) != self.stamp:
-                raise self.changed()
-
-    def changed(self) -> DataError:
-        """The error for texts that are others than those that were counted."""
-        return DataError(
-            f"{self.path} has changed while it was answered; the finished parts stay",
-            f"put the old file back and give the same command again, or {ANOTHER}",
-        )
-
-
-def _stamp(path: Path) -> tuple[int, int]:
-    facts = path.stat()
-    return facts.st_size, facts.st_mtime_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +237,7 @@ class Order:
     """What to answer into which folder."""
 
     folder: Path
-    source: InputFile
+    source: TextFiles
     options: Mapping[str, Any]
     """What changes an answer, or which rows are read, by name."""
     shard: Shard = Shard()
@@ -291,10 +246,10 @@ class Order:
         """The texts; all are read and counted unless a process before this one has done so."""
         earlier = existing(self.folder)
         if earlier is None:
-            return open_texts(self.source.path, columns, reading, notes=notes)
+            return open_texts(self.source.place, columns, reading, notes=notes)
         check_same(self.folder, earlier, {"options": self.options, "texts": self.source.facts()})
         counted = Counted(earlier.rows, earlier.id_column)
-        return open_texts(self.source.path, columns, reading, notes=notes, counted=counted)
+        return open_texts(self.source.place, columns, reading, notes=notes, counted=counted)
 
     def manifest(self, model: Classifier, texts: Texts) -> AnswersManifest:
         """The manifest of a folder that is begun with this model."""
@@ -340,7 +295,7 @@ def write_parts(
 
 
 def _checked(
-    rows: Iterator[Answer], steps: Iterator[int], source: InputFile, expected: int | None
+    rows: Iterator[Answer], steps: Iterator[int], source: TextFiles, expected: int | None
 ) -> Iterator[Answer]:
     """The answers of a part; an error at its end where the texts have changed meanwhile."""
     count = 0

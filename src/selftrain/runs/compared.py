@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from selftrain.data.fewshot import fingerprint
+from selftrain.data.pool import fingerprint_of_pool
 from selftrain.data.rows import Split
 from selftrain.errors import DataError, in_percent
 from selftrain.runs.estimates import opinions_of, round_estimate
@@ -79,7 +80,7 @@ def differing_rows(run: Path, split: Split, pool_name: str) -> Iterator[str]:
     if fingerprint(split.labelled) != manifest.data.get("labelled"):
         labels = manifest.task.get("labels") or []
         yield _differing_labelled(run, split, [each.uid for each in opinions_of(run, labels)[0]])
-    if fingerprint(split.unlabelled) != manifest.data.get("pool"):
+    if fingerprint_of_pool(split.unlabelled) != manifest.data.get("pool"):
         judged = {line.uid for _, audit in lessons(run) for line in audit}
         found = len(texts_of(judged, split.unlabelled, pool_name).by_uid)
         yield (

@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 from pydantic_core import from_json
 
 from selftrain.data.fewshot import fingerprint, order_fingerprint
+from selftrain.data.pool import fingerprint_of_pool
 from selftrain.data.task import Task
 from selftrain.disk import COPY_AGAIN, LARGEST_JSON, damaged, plain_file, valid
 from selftrain.errors import RunError, check_format
@@ -59,7 +60,7 @@ class Manifest:
 
     @classmethod
     def of(cls, job: Job, machine: Machine | None = None) -> Manifest:
-        """The manifest of a run that starts on this machine; the pool is read once, as a stream.
+        """The manifest of a run that starts on this machine; the pool is known from its cleaning.
 
         Raises, before anything is trained, for a round larger than a run folder can store.
         """
@@ -82,7 +83,7 @@ class Manifest:
                 # Batches are drawn by place: another order of these rows gives another result.
                 "order of labelled": order_fingerprint(row.example for row in split.labelled),
                 "dev": fingerprint(split.dev),
-                "pool": fingerprint(split.unlabelled),
+                "pool": fingerprint_of_pool(split.unlabelled),
             },
             backbone=Source(backbone.name, backbone.revision, backbone.sha256),
             versions={"python": platform.python_version(), **packages},

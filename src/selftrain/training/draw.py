@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+from selftrain.data.draws import Draw
 from selftrain.data.pool import Pool
 from selftrain.data.rows import Example
 from selftrain.method.spec import Method
@@ -27,13 +28,20 @@ def pool_of_round(job: Job, number: int) -> list[Example] | Pool:
     sorting would load it. Dropout is drawn chunk by chunk, so there the order of the source decides
     which noise a row gets.
     """
-    pool = job.split.unlabelled
+    pool, wanted = job.split.unlabelled, draw_of_round(job, number)
+    if wanted is not None:
+        return _drawn(job, wanted)
+    if isinstance(pool, Pool) and not pool.in_memory:
+        return pool
+    return draw(pool, None, seed=child(job.seed, "pool", number))
+
+
+def draw_of_round(job: Job, number: int) -> Draw | None:
+    """What a round draws from the pool; None where it takes all of it."""
     size = None if job.method.pool == "all" else job.method.pool
     if job.method.probe is not None and number:
-        return draw(pool, min(size or MAX_VECTORS, MAX_VECTORS), seed=child(job.seed, "pool"))
-    if size is None and isinstance(pool, Pool) and not pool.in_memory:
-        return pool
-    return draw(pool, size, seed=child(job.seed, "pool", number))
+        return Draw(child(job.seed, "pool"), min(size or MAX_VECTORS, MAX_VECTORS))
+    return None if size is None else Draw(child(job.seed, "pool", number), size)
 
 
 def different_draws(method: Method) -> range:
@@ -47,12 +55,36 @@ def slice_rows(job: Job) -> list[Example]:
 
     With probe rounds they are among the rows of the rounds: smaller draws are parts of larger ones.
     """
-    size = GUARDED_SLICE_ROWS if job.method.guard == "folds" else SLICE_ROWS
     if job.method.probe is not None:
         pool = pool_of_round(job, 1)
         assert isinstance(pool, list)
-        return pool[:size]
-    return draw(job.split.unlabelled, size, seed=child(job.seed, "slice"))
+        return pool[: slice_draw(job).size]
+    return _drawn(job, slice_draw(job))
+
+
+def slice_draw(job: Job) -> Draw:
+    """The draw of the fixed rows."""
+    size = GUARDED_SLICE_ROWS if job.method.guard == "folds" else SLICE_ROWS
+    return Draw(child(job.seed, "slice"), size)
+
+
+def draws_of(job: Job) -> Iterator[Draw]:
+    """All that a run draws from its pool, the fixed rows first."""
+    if job.method.probe is None:
+        yield slice_draw(job)
+    adapts = [] if job.method.tapt is None else [0]
+    for number in (*adapts, *different_draws(job.method)):
+        wanted = draw_of_round(job, number)
+        if wanted is not None:
+            yield wanted
+
+
+def _drawn(job: Job, wanted: Draw) -> list[Example]:
+    """The rows of a draw; a pool that is not in memory is read once for all draws of a run."""
+    pool = job.split.unlabelled
+    if isinstance(pool, Pool) and not pool.in_memory:
+        return pool.draw(wanted, draws_of(job))
+    return draw(pool, wanted.size, seed=wanted.seed)
 
 
 def draw(pool: Iterable[Example], size: int | None, *, seed: int) -> list[Example]:

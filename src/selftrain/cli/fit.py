@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
@@ -16,17 +16,29 @@ from selftrain.cli.again import AgainOptions, Earlier
 from selftrain.cli.bundles import with_options
 from selftrain.cli.config import settings_of
 from selftrain.cli.talk import Watch, resumable, say, show_evaluation, show_json, warn
+from selftrain.errors import ConfigError
 
 if TYPE_CHECKING:
     from selftrain.cli.config import Config
     from selftrain.data.rows import Labelled
     from selftrain.model.classifier import Classifier
     from selftrain.runs.read import Answering
-    from selftrain.training.budget import Pace
+    from selftrain.training.annotate import Annotate
     from selftrain.training.job import Job
     from selftrain.training.ladder import Models, Rung
     from selftrain.training.loop import Round
     from selftrain.training.machine import Machine
+
+
+class Stop(Protocol):
+    """What stops a run between two rounds."""
+
+    @property
+    def hint(self) -> str:
+        """How a run that was stopped goes on."""
+
+    def why_stop(self, number: int) -> str:
+        """Why the round of this number is not trained; empty where it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +47,10 @@ class Asked:
 
     rung: str | None
     """The one to keep; None leaves that as it is."""
-    pace: Pace | None
-    """What stops it in time; None lets it train to its end."""
+    stop: Stop | None
+    """What stops it early; None lets it train to its end."""
+    annotate: Annotate | None = None
+    """Where the votes on the pool come from; None computes them in this process."""
 
 
 @with_options
@@ -68,6 +82,7 @@ def fit(
         ),
     ] = None,
     limits: options.TimeOptions,
+    elsewhere: options.PartsOptions,
     as_json: options.Json = False,
 ) -> None:
     """Learn a classifier from labelled and unlabelled texts.
@@ -92,7 +107,7 @@ def fit(
     check_place(out)
     with Watch() as watch:
         job, test, machine = prepare(files, settings, watch, earlier)
-        pace = None
+        asked = Asked(rung, None)
         if limits.dry_run or limits.minutes is not None:
             from selftrain.cli.plan import Limits, in_time
 
@@ -101,7 +116,10 @@ def fit(
             job, pace = in_time(out, job, test, machine, watch, given)
             if limits.dry_run:
                 return
-        result = learn(out, job, test, machine, watch, Asked(rung, pace))
+            asked = Asked(rung, pace)
+        if elsewhere.parts is not None:
+            asked = in_parts(out, job, elsewhere.parts, asked)
+        result = learn(out, job, test, machine, watch, asked)
         if earlier is not None:
             result["compared"] = earlier.compare(out)
     if as_json:
@@ -141,6 +159,20 @@ def prepare(
     return job, test, machine
 
 
+def in_parts(out: Path, job: Job, parts: Path, asked: Asked) -> Asked:
+    """The same with votes from part files, and a stop before a round that has none."""
+    from selftrain.runs.annotate import StoredVotes, check_has_parts
+
+    if asked.stop is not None:
+        raise ConfigError(
+            "--minutes plans rounds that this machine annotates, --parts takes them from others",
+            "leave out one of them",
+        )
+    check_has_parts(job.method)
+    votes = StoredVotes(out, parts)
+    return replace(asked, stop=votes, annotate=votes)
+
+
 def learn(
     out: Path,
     job: Job,
@@ -151,7 +183,7 @@ def learn(
 ) -> dict[str, Any]:
     """Train round by round, with a line for each; estimate; compare; score the model that answers.
 
-    A pace may stop it after any round.
+    What is asked may stop it after any round.
     """
     from selftrain.runs.estimates import estimated, round_estimate
     from selftrain.runs.keep import LAST, read_kept
@@ -159,21 +191,23 @@ def learn(
     from selftrain.runs.lines import estimate_lines, line_of
     from selftrain.runs.read import answering
     from selftrain.runs.train import train
+    from selftrain.training.annotate import annotate
     from selftrain.training.evaluate import evaluate, evaluation
     from selftrain.training.ladder import Models
     from selftrain.training.loop import last_accepted
 
-    answers_now, pace = asked.rung or read_kept(out) or LAST, asked.pace
+    answers_now, stop = asked.rung or read_kept(out) or LAST, asked.stop
     check_can_keep(answers_now, job)
     rounds, facts, stopped = [], [], ""
-    with resumable(watch), closing(train(out, job, machine)) as training:
+    run = train(out, job, machine, annotate=asked.annotate or annotate)
+    with resumable(watch), closing(run) as training:
         for round_ in training:
             scores = evaluate(round_.model, job.split.dev, machine) if job.split.dev else {}
             say(line_of(round_, job.method.total_rounds, dev=scores.get("accuracy")))
             facts.append({**plain(round_), **({"dev": scores} if scores else {})})
             rounds.append(round_)
-            if pace and not round_.last and (stopped := pace.why_stop(round_.number + 1)):
-                say(f"{stopped}; {pace.hint}")
+            if stop and not round_.last and (stopped := stop.why_stop(round_.number + 1)):
+                say(f"{stopped}; {stop.hint}")
                 training.close()  # or the run would stay locked
                 break
         final = last_accepted(rounds)

@@ -5,6 +5,7 @@ A bundle's ``entries`` are its options as entries of a ``Config``: see ``config.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -355,6 +356,21 @@ class TimeOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class PartsOptions:
+    """Where a round is annotated, if not by the process that trains."""
+
+    parts: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Take each round from the parts that `selftrain annotate` writes there; stop "
+            "before a round that has none.",
+            rich_help_panel=MACHINE,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
 class PromptOptions:
     """What a prompt method needs: a template, and a word for each class."""
 
@@ -538,6 +554,21 @@ def words_of(items: Sequence[str]) -> dict[str, str]:
             )
         words[label] = word
     return words
+
+
+def shard_of(text: str) -> tuple[int, int]:
+    """Which part of how many, from ``I/N`` with I from 0 to N - 1.
+
+    >>> shard_of("3/8")
+    (3, 8)
+    """
+    match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text, re.ASCII)
+    if match is None or not int(match[1]) < int(match[2]):
+        raise ConfigError(
+            f"--shard is {text!r}; expected I/N with I from 0 to N - 1",
+            "--shard 0/8, --shard 1/8 … --shard 7/8",
+        )
+    return int(match[1]), int(match[2])
 
 
 def seeds_of(text: str | None) -> list[int]:

@@ -16,7 +16,6 @@ from selftrain.cli.again import AgainOptions, Earlier
 from selftrain.cli.bundles import with_options
 from selftrain.cli.config import settings_of
 from selftrain.cli.talk import Watch, resumable, say, show_evaluation, show_json, warn
-from selftrain.errors import ConfigError
 
 if TYPE_CHECKING:
     from selftrain.cli.config import Config
@@ -105,6 +104,9 @@ def fit(
     bundles = (files, columns, reading, method, prompt, hardware)
     settings = settings_of(method.config, *bundles, start=start)
     check_place(out)
+    elsewhere.check_goes_with(limits.minutes, again.corrections)
+    if elsewhere.ray is not None:
+        files = replace(files, unlabelled=[*map(inputs.absolute, files.unlabelled)])
     with Watch() as watch:
         job, test, machine = prepare(files, settings, watch, earlier)
         asked = Asked(rung, None)
@@ -117,8 +119,7 @@ def fit(
             if limits.dry_run:
                 return
             asked = Asked(rung, pace)
-        if elsewhere.parts is not None:
-            asked = in_parts(out, job, elsewhere.parts, asked)
+        asked = in_parts(out, job, elsewhere, asked)
         result = learn(out, job, test, machine, watch, asked)
         if earlier is not None:
             result["compared"] = earlier.compare(out)
@@ -159,17 +160,21 @@ def prepare(
     return job, test, machine
 
 
-def in_parts(out: Path, job: Job, parts: Path, asked: Asked) -> Asked:
-    """The same with votes from part files, and a stop before a round that has none."""
+def in_parts(out: Path, job: Job, elsewhere: options.PartsOptions, asked: Asked) -> Asked:
+    """The same, with rounds that other processes annotate if that is what is asked."""
+    if elsewhere.parts is None and elsewhere.ray is None:
+        return asked
     from selftrain.runs.annotate import StoredVotes, check_has_parts
+    from selftrain.runs.read import PARTS
 
-    if asked.stop is not None:
-        raise ConfigError(
-            "--minutes plans rounds that this machine annotates, --parts takes them from others",
-            "leave out one of them",
-        )
     check_has_parts(job.method)
-    votes = StoredVotes(out, parts)
+    if elsewhere.ray is not None:
+        from selftrain.runs.cluster import ClusterVotes
+
+        run = out.resolve()
+        return replace(asked, annotate=ClusterVotes(job, run, run / PARTS, elsewhere.ray))
+    assert elsewhere.parts is not None
+    votes = StoredVotes(out, elsewhere.parts)
     return replace(asked, stop=votes, annotate=votes)
 
 

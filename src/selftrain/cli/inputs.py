@@ -50,6 +50,13 @@ def check_one_stdin(*files: Path | None) -> None:
         raise ConfigError("standard input, -, is given for two files", "write one of them to disk")
 
 
+def absolute(file: Path) -> Path:
+    """The path of a file for another process, which may work in another folder."""
+    from selftrain.data.sources import STDIN
+
+    return file if file == STDIN else file.absolute()
+
+
 def tell(notes: Notes, *, columns: bool = False) -> None:
     """Print what was found out about files, if asked the columns taken, and then the warnings."""
     for line in (*(notes.columns if columns else ()), *notes.remarks):

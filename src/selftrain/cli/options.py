@@ -368,6 +368,33 @@ class PartsOptions:
             rich_help_panel=MACHINE,
         ),
     ] = None
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Annotate on a Ray cluster: local, auto or HOST:PORT. All its machines need the "
+            "pool and the run folder under the same path.",
+            rich_help_panel=MACHINE,
+        ),
+    ] = None
+
+    def check_goes_with(self, minutes: float | None, corrections: Path | None) -> None:
+        """Raise for options that other ones contradict."""
+        if self.parts is not None and self.ray is not None:
+            raise ConfigError(
+                "--parts takes parts that are there, --ray lets a cluster compute them",
+                "leave out one of them",
+            )
+        if minutes is not None and (self.parts is not None or self.ray is not None):
+            raise ConfigError(
+                "--minutes plans rounds that this machine annotates alone",
+                "leave out --minutes, or --parts and --ray",
+            )
+        if self.parts is not None and corrections is not None:
+            raise ConfigError(
+                "--parts needs labelled rows from files, and --corrections adds others",
+                "leave out one of them",
+            )
 
 
 @dataclass(frozen=True, slots=True)

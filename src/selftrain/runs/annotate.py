@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -65,26 +66,56 @@ def check_same_run(run: Path, job: Job, machine: Machine) -> Sequence[str]:
 
 def annotate_part(job: Job, run: Path, parts: Path, part: Part, machine: Machine) -> bool:
     """Annotate a part of the round that a run trains next; False where that part is on disk."""
-    origin, teacher_number = next_round(run)
-    if is_finished(parts, origin, part):
+    if is_finished(parts, next_round(run)[0], part):
         return False
+    with annotator(job, run, parts, machine) as annotate_one:
+        return annotate_one(part)
+
+
+@contextmanager
+def annotator(
+    job: Job, run: Path, parts: Path, machine: Machine
+) -> Iterator[Callable[[Part], bool]]:
+    """Within it, a function that annotates parts of the next round; the teacher is loaded once."""
+    origin, teacher_number = next_round(run)
     prepare_folder(parts)
-    teacher = load(run, teacher_number, backbone=job.backbone)
     machine = machine if machine.cache else replace(machine, cache=parts)  # that disk has space
-    pool, method = pool_of_round(job, origin.round), job.method
-    rows = len(pool)
-    places = part.rows(rows)
-    with frozen_layers_remembered(job, slice_rows(job), machine):
+    teacher, method = load(run, teacher_number, backbone=job.backbone), job.method
+    mc_model = with_dropout_in(teacher, method.dropout_layers)
+    pool = pool_of_round(job, origin.round)
+    rows = _Rows(pool)
+
+    def annotate_one(part: Part) -> bool:
+        if is_finished(parts, origin, part):
+            return False
         votes = annotate(
-            with_dropout_in(teacher, method.dropout_layers),
-            islice(pool, places.start, places.stop),
+            mc_model,
+            rows.at(part.rows(len(pool))),
             method.passes,
             seed=votes_seed(job.seed, origin.round),
             machine=machine,
-            first_chunk=part.chunks(rows).start,
+            first_chunk=part.chunks(len(pool)).start,
         )
-        write_part(parts, origin, part, votes, rows)
-    return True
+        write_part(parts, origin, part, votes, len(pool))
+        return True
+
+    with frozen_layers_remembered(job, slice_rows(job), machine):
+        yield annotate_one
+
+
+class _Rows:
+    """Rows of a pool by place. Places that only go forward read the pool once."""
+
+    def __init__(self, pool: Iterable[Example]) -> None:
+        self._pool = pool
+        self._rows = iter(pool)
+        self._place = 0
+
+    def at(self, places: range) -> Iterator[Example]:
+        if places.start < self._place:
+            self._rows, self._place = iter(self._pool), 0
+        skipped, self._place = places.start - self._place, places.stop
+        return islice(self._rows, skipped, skipped + len(places))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,169 @@
+"""A round annotated on a Ray cluster is the round of one process, whoever is killed on the way."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import small_run
+from selftrain.data.rows import Split
+from selftrain.errors import ConfigError, RunError
+from selftrain.model.backbone import Backbone
+from selftrain.runs.cluster import ClusterVotes, connected, parts_of, room
+from selftrain.runs.train import train
+from selftrain.training.annotate import CHUNK
+from selftrain.training.job import Job
+
+MACHINE = small_run.MACHINE
+PARTS = 5
+
+
+# ── without a cluster ────────────────────────────────────────────────────────────────────────
+
+
+def test_the_parts_of_a_round_depend_on_its_rows_alone() -> None:
+    assert [str(part) for part in parts_of(CHUNK + 1)] == ["0/2", "1/2"]
+    assert len(parts_of(1)) == 1
+    assert len(parts_of(100_000_000)) == 1_000
+
+
+def test_a_gpu_is_asked_for_beside_the_cores() -> None:
+    assert room({"CPU": 16.0, "GPU": 3.0}, {"num_cpus": 4, "num_gpus": 1}) == 3
+    assert room({"CPU": 16.0}, {"num_cpus": 4, "num_gpus": 0}) == 4
+    assert room({"CPU": 1.0}, {"num_cpus": 4, "num_gpus": 0}) == 1  # it waits for a machine
+
+
+def test_a_cluster_that_is_gone_is_one_line_at_once(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="the Ray cluster `127.0.0.1:1` does not answer") as error:
+        connected("127.0.0.1:1", tmp_path).__enter__()
+    assert "goes on from the finished parts" in error.value.hint
+
+
+@pytest.mark.parametrize("address", ["nonsense", "host:", ":6379", "host:99999", "host:६३"])
+def test_an_address_that_is_none_is_refused(address: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="expected local, auto or HOST:PORT"):
+        connected(address, tmp_path).__enter__()
+
+
+def test_without_ray_the_error_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ConfigError, match="ray is not installed") as error:
+        connected("local", tmp_path).__enter__()
+    assert error.value.hint == "pip install ray"
+
+
+# ── on a cluster ─────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def job(backbone: Backbone) -> Job:
+    """One round over a pool of several chunks."""
+    rows = [small_run.example(label, n) for n in range(4, 2400) for label in small_run.WORDS]
+    method = replace(small_run.METHOD, pool="all", rounds=1, passes=2)
+    return replace(
+        small_run.job(backbone, method), split=Split(small_run.split().labelled, tuple(rows))
+    )
+
+
+@pytest.fixture
+def two_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cluster of two workers, that finds what this process imports."""
+    import ray
+
+    start = ray.init
+    monkeypatch.setattr(
+        ray, "init", lambda address, **how: start(address=address, num_cpus=2, **how)
+    )
+
+
+def results(run: Path) -> dict[str, bytes]:
+    names = ("model.safetensors", "lesson.parquet")
+    return {str(p.relative_to(run)): p.read_bytes() for p in run.rglob("*") if p.name in names}
+
+
+def after_the_first_part(parts: Path, do: Callable[[], object]) -> threading.Thread:
+    """Do something when the first part is on disk."""
+
+    def watch() -> None:
+        while not list(parts.glob("1/*.json")):
+            time.sleep(0.05)
+        do()
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    return thread
+
+
+def actors() -> Iterator[int]:
+    """The processes of our actors, by the name that Ray gives them."""
+    for entry in Path("/proc").iterdir():
+        try:
+            name = (entry / "cmdline").read_bytes() if entry.name.isdigit() else b""
+        except OSError:
+            continue
+        if name.startswith(b"ray::PartAnnotator"):
+            yield int(entry.name)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
+def test_a_cluster_gives_the_run_of_one_process_though_an_actor_is_killed(
+    job: Job, two_cpus: None, tmp_path: Path
+) -> None:
+    list(train(tmp_path / "whole", job, MACHINE))
+    run = tmp_path / "run"
+    killer = after_the_first_part(
+        run / "parts", lambda: os.kill(next(iter(actors())), signal.SIGKILL)
+    )
+    votes = ClusterVotes(job, run, run / "parts", "local")
+    list(train(run, job, MACHINE, annotate=votes))
+    killer.join(timeout=60)
+    assert not killer.is_alive()
+    assert len(list((run / "parts" / "1").glob("*.json"))) == PARTS
+    assert results(run) == results(tmp_path / "whole")
+
+
+@pytest.mark.slow
+def test_a_node_that_is_lost_on_the_way_changes_nothing(job: Job, tmp_path: Path) -> None:
+    from ray.cluster_utils import Cluster
+
+    list(train(tmp_path / "whole", job, MACHINE))
+    run = tmp_path / "run"
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    try:
+        node = cluster.add_node(num_cpus=1)
+        remover = after_the_first_part(
+            run / "parts", lambda: cluster.remove_node(node, allow_graceful=False)
+        )
+        votes = ClusterVotes(job, run, run / "parts", cluster.address)
+        list(train(run, job, MACHINE, annotate=votes))
+        remover.join(timeout=60)
+        assert not remover.is_alive()
+    finally:
+        cluster.shutdown()
+    assert results(run) == results(tmp_path / "whole")
+
+
+@pytest.mark.slow
+def test_an_error_on_a_worker_is_the_line_it_is_there(
+    job: Job, two_cpus: None, tmp_path: Path
+) -> None:
+    """The device is checked where it is used."""
+    run = tmp_path / "run"
+    training = train(run, job, MACHINE)
+    next(training)
+    training.close()
+    (run / "rounds" / "0" / "model.safetensors").write_bytes(b"half")
+    votes = ClusterVotes(job, run, run / "parts", "local")
+    with pytest.raises(RunError, match="is not what was written"):
+        list(votes(None, job.split.unlabelled, 2, seed=1, machine=MACHINE))

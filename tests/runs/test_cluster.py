@@ -23,7 +23,7 @@ from selftrain.training.annotate import CHUNK
 from selftrain.training.job import Job
 
 MACHINE = small_run.MACHINE
-PARTS = 5
+PARTS = 3
 
 
 # ── without a cluster ────────────────────────────────────────────────────────────────────────
@@ -42,7 +42,7 @@ def test_a_gpu_is_asked_for_beside_the_cores() -> None:
 
 
 def test_a_cluster_that_is_gone_is_one_line_at_once(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="the Ray cluster `127.0.0.1:1` does not answer") as error:
+    with pytest.raises(RunError, match=r"cluster `127\.0\.0\.1:1` does not answer") as error:
         connected("127.0.0.1:1", tmp_path).__enter__()
     assert "goes on from the finished parts" in error.value.hint
 
@@ -65,14 +65,23 @@ def test_without_ray_the_error_says_how_to_get_it(
 # ── on a cluster ─────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.fixture
-def job(backbone: Backbone) -> Job:
-    """One round over a pool of several chunks."""
-    rows = [small_run.example(label, n) for n in range(4, 2400) for label in small_run.WORDS]
+@pytest.fixture(scope="module")
+def job(tiny_backbone: Callable[[str], Backbone]) -> Job:
+    """One round over a pool of three chunks."""
+    backbone = tiny_backbone("bert")
+    rows = [small_run.example(label, n) for n in range(4, 1100) for label in small_run.WORDS]
     method = replace(small_run.METHOD, pool="all", rounds=1, passes=2)
     return replace(
         small_run.job(backbone, method), split=Split(small_run.split().labelled, tuple(rows))
     )
+
+
+@pytest.fixture(scope="module")
+def whole(job: Job, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run of one process."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    list(train(folder, job, MACHINE))
+    return folder
 
 
 @pytest.fixture
@@ -118,9 +127,8 @@ def actors() -> Iterator[int]:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 def test_a_cluster_gives_the_run_of_one_process_though_an_actor_is_killed(
-    job: Job, two_cpus: None, tmp_path: Path
+    job: Job, whole: Path, two_cpus: None, tmp_path: Path
 ) -> None:
-    list(train(tmp_path / "whole", job, MACHINE))
     run = tmp_path / "run"
     killer = after_the_first_part(
         run / "parts", lambda: os.kill(next(iter(actors())), signal.SIGKILL)
@@ -130,14 +138,15 @@ def test_a_cluster_gives_the_run_of_one_process_though_an_actor_is_killed(
     killer.join(timeout=60)
     assert not killer.is_alive()
     assert len(list((run / "parts" / "1").glob("*.json"))) == PARTS
-    assert results(run) == results(tmp_path / "whole")
+    assert results(run) == results(whole)
 
 
 @pytest.mark.slow
-def test_a_node_that_is_lost_on_the_way_changes_nothing(job: Job, tmp_path: Path) -> None:
+def test_a_node_that_is_lost_on_the_way_changes_nothing(
+    job: Job, whole: Path, tmp_path: Path
+) -> None:
     from ray.cluster_utils import Cluster
 
-    list(train(tmp_path / "whole", job, MACHINE))
     run = tmp_path / "run"
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
     try:
@@ -151,7 +160,7 @@ def test_a_node_that_is_lost_on_the_way_changes_nothing(job: Job, tmp_path: Path
         assert not remover.is_alive()
     finally:
         cluster.shutdown()
-    assert results(run) == results(tmp_path / "whole")
+    assert results(run) == results(whole)
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -14,12 +15,15 @@ from pathlib import Path
 import pytest
 
 import small_run
-from selftrain.data.rows import Split
+from selftrain.data.pool import clean_pool
+from selftrain.data.rows import Notes, Split
 from selftrain.errors import ConfigError, RunError
 from selftrain.model.backbone import Backbone
-from selftrain.runs.cluster import ClusterVotes, connected, parts_of, room
+from selftrain.runs.annotate import StoredVotes
+from selftrain.runs.cluster import ClusterVotes, PartAnnotator, connected, parts_of, room
 from selftrain.runs.train import train
-from selftrain.training.annotate import CHUNK
+from selftrain.training import annotate as annotating
+from selftrain.training.annotate import CHUNK, Part
 from selftrain.training.job import Job
 
 MACHINE = small_run.MACHINE
@@ -60,6 +64,40 @@ def test_without_ray_the_error_says_how_to_get_it(
     with pytest.raises(ConfigError, match="ray is not installed") as error:
         connected("local", tmp_path).__enter__()
     assert error.value.hint == "pip install ray"
+
+
+def test_actors_that_got_the_job_by_pickle_give_the_parts_of_one_process(
+    backbone: Backbone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two of them by turns, forwards and backwards, on a pool that is read as a stream."""
+    monkeypatch.setattr(annotating, "CHUNK", 5)
+    monkeypatch.setattr("selftrain.data.pool.MAX_ROWS_IN_MEMORY", 7)
+    pool = clean_pool(small_run.split().unlabelled, notes=Notes())
+    method = replace(small_run.METHOD, pool="all", rounds=1)
+    job = small_run.job(backbone, method)
+    job = replace(job, split=replace(job.split, unlabelled=pool))
+    list(train(tmp_path / "whole", job, MACHINE))
+    run, settings = tmp_path / "run", {"device": "cpu", "threads": 1, "cache_mb": 4096}
+    training = train(run, job, MACHINE)
+    next(training)
+    training.close()
+
+    sent = pickle.dumps((job, run, run / "parts", settings))
+    first, second = (PartAnnotator(*pickle.loads(sent)) for _ in range(2))
+    parts = parts_of(len(pool))
+    for part in parts[::2]:
+        first.annotate(part)
+    for part in reversed(parts):
+        second.annotate(part)
+    list(train(run, job, MACHINE, annotate=StoredVotes(run, run / "parts")))
+    assert results(run) == results(tmp_path / "whole")
+
+
+def test_a_device_is_checked_where_it_is_used(backbone: Backbone, tmp_path: Path) -> None:
+    settings = {"device": "tpu", "threads": 1, "cache_mb": 0}
+    actor = PartAnnotator(small_run.job(backbone), tmp_path, tmp_path, settings)
+    with pytest.raises(ConfigError, match="device is 'tpu'"):
+        actor.annotate(Part(0, 1))
 
 
 # ── on a cluster ─────────────────────────────────────────────────────────────────────────────

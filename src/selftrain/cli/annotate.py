@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,7 @@ from selftrain.cli.bundles import with_options
 from selftrain.cli.config import settings_of
 from selftrain.cli.fit import prepare
 from selftrain.cli.talk import Watch, say, warn
+from selftrain.errors import ConfigError
 
 
 @with_options
@@ -47,7 +49,7 @@ def annotate(
     """
     from selftrain.runs.read import PARTS, read_manifest
 
-    number, of = options.shard_of(shard)
+    number, of = numbers_of(shard)
     earlier = Earlier(run, read_manifest(run), ())
     parts = run / PARTS if out is None else out
     start = earlier.settings(None).over({"backbone": backbone})
@@ -63,3 +65,18 @@ def annotate(
         with watch.busy("annotating"):
             new = annotate_part(job, run, parts, Part(number, of), machine)
     say(f"{'written' if new else 'already there'}: {parts}, part {shard}")
+
+
+def numbers_of(shard: str) -> tuple[int, int]:
+    """The number of a part, and of how many, from ``I/N``.
+
+    >>> numbers_of("3/8")
+    (3, 8)
+    """
+    found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", shard, re.ASCII)
+    if found is None or not int(found[1]) < int(found[2]):
+        raise ConfigError(
+            f"--shard is {shard!r}; expected I/N with I from 0 to N - 1",
+            "--shard 0/8, --shard 1/8 … --shard 7/8",
+        )
+    return int(found[1]), int(found[2])

@@ -5,7 +5,6 @@ A bundle's ``entries`` are its options as entries of a ``Config``: see ``config.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -581,21 +580,6 @@ def words_of(items: Sequence[str]) -> dict[str, str]:
             )
         words[label] = word
     return words
-
-
-def shard_of(text: str) -> tuple[int, int]:
-    """Which part of how many, from ``I/N`` with I from 0 to N - 1.
-
-    >>> shard_of("3/8")
-    (3, 8)
-    """
-    match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text, re.ASCII)
-    if match is None or not int(match[1]) < int(match[2]):
-        raise ConfigError(
-            f"--shard is {text!r}; expected I/N with I from 0 to N - 1",
-            "--shard 0/8, --shard 1/8 … --shard 7/8",
-        )
-    return int(match[1]), int(match[2])
 
 
 def seeds_of(text: str | None) -> list[int]:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import typer
+import yaml
 from starlette.testclient import TestClient
 
 import lite_folder
@@ -38,7 +39,7 @@ ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 GUIDES = sorted((ROOT / "docs").glob("guide*.md"))
 PAGES = [README, *GUIDES, ROOT / "docs" / "interop.md"]
-KINDS = {"", "python", "toml", "text"}
+KINDS = {"", "python", "toml", "text", "bash", "yaml"}
 OTHERS = ("python3 -m venv ", ".venv/bin/pip install ", ". .venv/bin/activate", "pip install ")
 """Lines of a shell that install; ``make test-slow`` installs the wheel."""
 
@@ -202,6 +203,23 @@ def read(words: list[str]) -> None:
         assert words[0] in command.commands, f"there is no command {words[0]}"
         command, words = command.commands[words[0]], words[1:]
     command.make_context(command.name, list(words))
+
+
+@named("block", blocks("bash", "yaml"), ids=str)
+def test_the_commands_of_a_recipe_can_be_typed(block: Block) -> None:
+    """Of a job of Slurm or Kubernetes; its shell fills in the part."""
+    if block.kind == "yaml":
+        job = yaml.safe_load(block.text)["spec"]
+        assert job["completionMode"] == "Indexed"
+        (script,) = job["template"]["spec"]["containers"][0]["args"]
+    else:
+        script = re.sub(r"\\\n\s*", " ", block.text)
+    lines = [line for line in script.splitlines() if line.startswith("selftrain ")]
+    assert lines or "sbatch" in script
+    for line in lines:
+        words = shlex.split(re.sub(r"\$\w+_COUNT", "8", re.sub(r"\$\w+_(ID|INDEX)", "7", line)))
+        assert "7/8" in words
+        read(words[1:])
 
 
 @pytest.fixture(scope="module")

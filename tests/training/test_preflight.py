@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,8 @@ import small_run
 from selftrain.data import pool as pool_room
 from selftrain.data.pool import clean_pool
 from selftrain.data.rows import Example, Notes, Split
-from selftrain.errors import ModelError
+from selftrain.errors import ConfigError, ModelError
+from selftrain.method.selection import Reliable
 from selftrain.method.spec import Method
 from selftrain.model.architecture import Architecture
 from selftrain.model.backbone import Backbone
@@ -33,6 +35,22 @@ def bert(tiny_backbone: Callable[[str], Backbone]) -> Backbone:
 
 def test_a_run_like_any_other_has_nothing_to_tell(bert: Backbone) -> None:
     assert preflight(Job(TASK, small_run.split(), METHOD, bert, 7)) == []
+
+
+@pytest.mark.parametrize(
+    "change", [{"align": True}, {"score": Reliable(scale="rank")}], ids=["align", "rank"]
+)
+def test_rows_that_are_all_compared_must_fit_into_memory(
+    change: dict[str, Any], bert: Backbone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    method = replace(METHOD, select=replace(METHOD.select, **change))
+    job = Job(TASK, small_run.split(), method, bert, 7)
+    preflight(job)
+    monkeypatch.setattr(preflight_room, "MOST_COMPARED", 23)
+    with pytest.raises(ConfigError, match=r"compares each row with all others .* 24 rows") as error:
+        preflight(job)
+    assert "pool = " in error.value.hint
+    preflight(replace(job, method=METHOD))
 
 
 # ── dropout ──────────────────────────────────────────────────────────────────────────────────

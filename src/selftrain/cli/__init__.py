@@ -21,6 +21,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from selftrain.cli import (
+    annotate,
     answer,
     audit,
     bench,
@@ -50,6 +51,7 @@ app = typer.Typer(
 for command in (
     demo.demo,
     fit.fit,
+    annotate.annotate,
     answer.predict,
     answer.evaluate,
     report.report,

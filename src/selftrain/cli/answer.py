@@ -13,6 +13,7 @@ import typer
 
 from selftrain.cli import inputs, options
 from selftrain.cli.bundles import with_options
+from selftrain.cli.parts import answers_target, is_folder, numbers_of
 from selftrain.cli.talk import Watch, json_of, say, show_evaluation, show_json
 from selftrain.data.places import Place
 from selftrain.errors import ConfigError, require
@@ -49,7 +50,7 @@ def predict(
             metavar="FILE",
             help="CSV, TSV, JSONL or Parquet, by its name; with / at its end a folder of Parquet "
             "parts; without it CSV on stdout.",
-            callback=options.answers_target,
+            callback=answers_target,
         ),
     ] = None,
     shard: Annotated[
@@ -95,8 +96,8 @@ def predict(
     require(0 <= abstain <= 1, "--abstain", abstain, "a probability from 0 to 1", "--abstain 0.8")
     if as_json and (out is not None or excel_safe):
         raise ConfigError("--json prints JSON lines, and no file or CSV", "-o answers.jsonl")
-    in_parts = options.is_folder(out)
-    own_parts = options.shard_of(shard, folder=in_parts)
+    in_parts = is_folder(out)
+    own_parts = shard_of(shard, folder=in_parts)
     check_prior(prior, raw=raw)
     inputs.check_format_used(reading.format, texts)
     asked = Asked(
@@ -123,6 +124,20 @@ def predict(
         say(str(count))
         if count.labelled and not calibrated:
             say("these probabilities are not calibrated: more or fewer labels may be right")
+
+
+def shard_of(text: str | None, *, folder: bool) -> Shard:
+    """The shard that ``--shard`` names; the only one if it is not given."""
+    from selftrain.runs.answer_folder import Shard
+
+    if text is None:
+        return Shard()
+    numbers = numbers_of(text)
+    if not folder:
+        raise ConfigError(
+            "--shard writes its parts into a folder that all shards share", "-o answers/"
+        )
+    return Shard(*numbers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
@@ -15,6 +15,7 @@ from selftrain.cli import inputs, options
 from selftrain.cli.again import AgainOptions, Earlier
 from selftrain.cli.bundles import with_options
 from selftrain.cli.config import settings_of
+from selftrain.cli.parts import PartsOptions
 from selftrain.cli.talk import Watch, one_voice, resumable, say, show_evaluation, show_json, warn
 
 if TYPE_CHECKING:
@@ -23,11 +24,22 @@ if TYPE_CHECKING:
     from selftrain.data.rows import Labelled
     from selftrain.model.classifier import Classifier
     from selftrain.runs.read import Answering
-    from selftrain.training.budget import Pace
+    from selftrain.training.annotate import Annotate
     from selftrain.training.job import Job
     from selftrain.training.ladder import Models, Rung
     from selftrain.training.loop import Round
     from selftrain.training.machine import Machine
+
+
+class Stop(Protocol):
+    """What stops a run between two rounds."""
+
+    @property
+    def hint(self) -> str:
+        """How a run that was stopped goes on."""
+
+    def why_stop(self, number: int) -> str:
+        """Why the round of this number is not trained; empty where it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +48,12 @@ class Asked:
 
     rung: str | None
     """The one to keep; None leaves that as it is."""
-    pace: Pace | None
-    """What stops it in time; None lets it train to its end."""
+    stop: Stop | None
+    """What stops it early; None lets it train to its end."""
     copies: Copies | None = None
     """Where finished rounds are copied to; None for nowhere."""
+    annotate: Annotate | None = None
+    """Where the votes on the pool come from; None computes them in this process."""
 
 
 @with_options
@@ -78,6 +92,7 @@ def fit(
         ),
     ] = None,
     limits: options.TimeOptions,
+    elsewhere: PartsOptions,
     as_json: options.Json = False,
 ) -> None:
     """Learn a classifier from labelled and unlabelled texts.
@@ -97,7 +112,10 @@ def fit(
 
     started = time.monotonic()
     rung = None if keep is None else rung_named(keep)
+    if elsewhere.ray is not None:
+        files = replace(files, unlabelled=[*map(inputs.absolute, files.unlabelled)])
     with one_voice(launched()) as ranks, Watch(quiet=not ranks.first) as watch:
+        elsewhere.check_goes_with(limits.minutes, again.corrections, processes=ranks.count)
         earlier = Earlier.of(again, out)
         start = None if earlier is None else earlier.settings(method.method)
         bundles = (files, columns, reading, method, prompt, hardware)
@@ -114,11 +132,12 @@ def fit(
             job, pace = in_time(out, job, test, machine, watch, given)
             if limits.dry_run:
                 return
+        asked = in_parts(out, job, elsewhere, Asked(rung, pace, copies))
         with joined(ranks, machine.torch_device()):
             if not ranks.first:
                 train_along(out, job, machine)
                 return
-            result = learn(out, job, test, machine, watch, Asked(rung, pace, copies))
+            result = learn(out, job, test, machine, watch, asked)
         if earlier is not None:
             result["compared"] = earlier.compare(out)
     if as_json:
@@ -170,6 +189,24 @@ def train_along(out: Path, job: Job, machine: Machine) -> None:
         pass
 
 
+def in_parts(out: Path, job: Job, elsewhere: PartsOptions, asked: Asked) -> Asked:
+    """The same, with rounds that other processes annotate if that is what is asked."""
+    if elsewhere.parts is None and elsewhere.ray is None:
+        return asked
+    from selftrain.runs.annotate import StoredVotes, check_has_parts
+    from selftrain.runs.read import PARTS
+
+    check_has_parts(job.method)
+    if elsewhere.ray is not None:
+        from selftrain.runs.cluster import ClusterVotes
+
+        run = out.resolve()
+        return replace(asked, annotate=ClusterVotes(job, run, run / PARTS, elsewhere.ray))
+    assert elsewhere.parts is not None
+    votes = StoredVotes(out, elsewhere.parts)
+    return replace(asked, stop=votes, annotate=votes)
+
+
 def learn(
     out: Path,
     job: Job,
@@ -180,7 +217,7 @@ def learn(
 ) -> dict[str, Any]:
     """Train round by round, with a line for each; estimate; compare; score the model that answers.
 
-    A pace may stop it after any round.
+    What is asked may stop it after any round.
     """
     from selftrain.runs.estimates import estimated, round_estimate
     from selftrain.runs.keep import LAST, read_kept
@@ -188,15 +225,17 @@ def learn(
     from selftrain.runs.lines import estimate_lines, line_of
     from selftrain.runs.read import answering
     from selftrain.runs.train import train
+    from selftrain.training.annotate import annotate
     from selftrain.training.evaluate import evaluate, evaluation
     from selftrain.training.ladder import Models
     from selftrain.training.loop import last_accepted
     from selftrain.training.ranks import ALONE
 
-    answers_now, pace, copies = asked.rung or read_kept(out) or LAST, asked.pace, asked.copies
+    answers_now, stop, copies = asked.rung or read_kept(out) or LAST, asked.stop, asked.copies
     check_can_keep(answers_now, job)
     rounds, facts, stopped = [], [], ""
-    with resumable(watch), closing(train(out, job, machine)) as training:
+    run = train(out, job, machine, annotate=asked.annotate or annotate)
+    with resumable(watch), closing(run) as training:
         for round_ in training:
             scores = evaluate(round_.model, job.split.dev, machine) if job.split.dev else {}
             say(line_of(round_, job.method.total_rounds, dev=scores.get("accuracy")))
@@ -204,8 +243,8 @@ def learn(
             rounds.append(round_)
             if copies is not None:
                 copies.update(rounds_only=True)
-            if pace and not round_.last and (stopped := pace.why_stop(round_.number + 1)):
-                say(f"{stopped}; {pace.hint}")
+            if stop and not round_.last and (stopped := stop.why_stop(round_.number + 1)):
+                say(f"{stopped}; {stop.hint}")
                 training.close()  # or the run would stay locked
                 break
         machine = replace(machine, ranks=ALONE)  # the other processes end with the last round

@@ -49,6 +49,14 @@ def check_one_stdin(*files: Place | None) -> None:
         raise ConfigError("standard input, -, is given for two files", "write one of them to disk")
 
 
+def absolute(place: Place) -> Place:
+    """The place for another process, which may work in another folder."""
+    from selftrain.data.places import Place
+
+    here = place.is_address or place.is_stdin
+    return place if here else Place(str(place.path.absolute()))
+
+
 def tell(notes: Notes, *, columns: bool = False) -> None:
     """Print what was found out about files, if asked the columns taken, and then the warnings."""
     for line in (*(notes.columns if columns else ()), *notes.remarks):

@@ -5,8 +5,6 @@ A bundle's ``entries`` are its options as entries of a ``Config``: see ``config.
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,7 +18,6 @@ from selftrain.errors import ConfigError, require
 if TYPE_CHECKING:
     from selftrain.data.read import Columns, Reading
     from selftrain.experiments.tables import Choice
-    from selftrain.runs.answer_folder import Shard
 
 DATA, METHOD, PROMPT, MACHINE = "Data", "Method", "Prompt methods", "Machine"
 CELLS, OUTPUT = "Cells", "Output"
@@ -108,43 +105,6 @@ def target(path: Path | None) -> Path | None:
     if path is not None:
         check_target(path)
     return path
-
-
-def is_folder(out: str | None) -> bool:
-    """Whether answers go into a folder of parts: one that is begun, or a name with / at its end."""
-    from selftrain.runs.answer_folder import MANIFEST
-
-    return out is not None and (out.endswith(("/", os.sep)) or (Path(out) / MANIFEST).is_file())
-
-
-def answers_target(out: str | None) -> str | None:
-    """A file or a folder of parts to write; an error where it could not be written."""
-    if out is not None:
-        (local_folder if is_folder(out) else target)(Path(out))
-    return out
-
-
-def shard_of(text: str | None, *, folder: bool) -> Shard:
-    """The shard that ``--shard I/N`` names; the only one if it is not given.
-
-    >>> shard_of("2/8", folder=True), shard_of(None, folder=False)
-    (Shard(number=2, of=8), Shard(number=0, of=1))
-    """
-    from selftrain.runs.answer_folder import Shard
-
-    if text is None:
-        return Shard()
-    found = re.fullmatch("([0-9]{1,9})/([0-9]{1,9})", text)
-    if found is None or int(found[1]) >= int(found[2]):
-        raise ConfigError(
-            f"--shard is {text!r}; expected I/N with I from 0 to N - 1",
-            "of eight processes the first is --shard 0/8 and the last --shard 7/8",
-        )
-    if not folder:
-        raise ConfigError(
-            "--shard writes its parts into a folder that all shards share", "-o answers/"
-        )
-    return Shard(int(found[1]), int(found[2]))
 
 
 def targets(paths: list[Path] | None) -> list[Path] | None:

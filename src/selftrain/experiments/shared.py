@@ -27,8 +27,7 @@ from selftrain.model.classifier import Classifier
 from selftrain.model.pel import layers_of
 from selftrain.runs.manifest import Manifest
 from selftrain.runs.train import train
-from selftrain.seeds import child
-from selftrain.training.annotate import CHUNK, annotate
+from selftrain.training.annotate import CHUNK, annotate, votes_seed
 from selftrain.training.job import Job
 from selftrain.training.loop import Round
 from selftrain.training.machine import Machine
@@ -90,7 +89,7 @@ class Shared:
         machine: Machine,
     ) -> Iterator[tuple[list[Example], Votes]]:
         """Like ``annotate``, but the votes of round 1 are written to disk and read again."""
-        if self.separate or seed != child(self.seed, "votes", 1):
+        if self.separate or seed != votes_seed(self.seed, 1):
             yield from annotate(teacher, pool, passes, seed=seed, machine=machine)
             return
         rows, digest = list(pool), teacher.digest()

@@ -10,7 +10,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,16 +39,6 @@ PROXY_HINT = (
     "run_grpc_proxy_server(get_storage('sqlite:///sweep.db'), host='0.0.0.0', port=13000)\""
 )
 HISTORY = "retry_history"  # Optuna's name for the numbers of the trials that a trial repeats
-
-
-def extra_package(name: str, extra: str) -> Any:
-    """An optional package; an error with the install command if it is missing."""
-    try:
-        return import_module(name)
-    except ImportError:
-        raise ConfigError(
-            f"{name} is not installed; the extra `{extra}` has it", f"pip install {name}"
-        ) from None
 
 
 def open_storage(url: str, *, heartbeats: bool) -> BaseStorage:

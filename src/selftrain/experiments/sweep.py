@@ -31,7 +31,7 @@ from filelock import FileLock, Timeout
 
 from selftrain.data.task import find
 from selftrain.disk import replacing, short_hash
-from selftrain.errors import ConfigError, DataError, RunError, TrainingError, require
+from selftrain.errors import ConfigError, DataError, RunError, TrainingError, extra_package, require
 from selftrain.experiments import tasksets
 from selftrain.experiments.bench import Bench
 from selftrain.experiments.grid import SEEDS, Grid
@@ -43,7 +43,6 @@ from selftrain.experiments.storage import (
     HISTORY,
     count_trials,
     experimental,
-    extra_package,
     lost_storage,
     open_storage,
     optuna_logged,

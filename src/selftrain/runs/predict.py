@@ -125,12 +125,19 @@ def answers_of(
     from selftrain.method.scores import certainty, tempered
     from selftrain.model.build import with_dropout_in
     from selftrain.model.surgery import dropout_rates
-    from selftrain.training.annotate import annotate
+    from selftrain.training.annotate import CHUNK, annotate
 
     mc_model = with_dropout_in(model, "last")
     above = (part for part in mc_model.children() if part is not mc_model.trunk)
     passes = wanted.passes if any(any(dropout_rates(part)) for part in above) else 1
-    chunks = annotate(mc_model, table.examples, passes, seed=0, machine=machine, first=table.first)
+    chunks = annotate(
+        mc_model,
+        table.examples,
+        passes,
+        seed=0,
+        machine=machine,
+        first_chunk=table.first // CHUNK,
+    )
     for examples, votes in chunks:
         calibrated = tempered(votes.plain, model.temperature, model.prior_shift)
         # A temperature changes no answer, up to rounding; other class shares do.

@@ -13,6 +13,7 @@
       rungs/frozen/          a run of its own: the same split and seed with the encoder as it is
       report.html            the page of the run, without texts, and report.json: its numbers
       keep.json              which model answers, where it is not that of the last accepted round
+      parts/                 votes that other processes gave, for the round that is trained next
 
 A folder may come from anyone. Reading one follows no link, opens only files with these names, and
 checks every number.
@@ -49,11 +50,11 @@ if TYPE_CHECKING:
     from selftrain.model.backbone import Backbone
     from selftrain.model.classifier import Classifier
 
-LOCK, ROUNDS = ".lock", "rounds"
+LOCK, ROUNDS, PARTS = ".lock", "rounds", "parts"
 PAGES = ("report.html", "report.json")
 RUN_FILES = frozenset(
     (
-        *(MANIFEST, ROUNDS, LOCK, KEEP, RUNGS),
+        *(MANIFEST, ROUNDS, PARTS, LOCK, KEEP, RUNGS),
         *("estimate.json", "opinions.parquet", "ladder.json", *PAGES),
     )
 )

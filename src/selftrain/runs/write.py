@@ -72,7 +72,7 @@ class Run:
                 if not _has_more_rounds(folder, manifest) and earlier.method != manifest.method:
                     _write_manifest(folder, replace(earlier, method=manifest.method))
             _clear_rounds(folder)
-            warnings = _machine_warnings(earlier or manifest, manifest)
+            warnings = machine_warnings(earlier or manifest, manifest)
             return cls(folder, manifest, warnings, resources.pop_all())
 
     def __enter__(self) -> Run:
@@ -189,7 +189,8 @@ def _check_same(folder: Path, old: Manifest, new: Manifest, *, any_rounds: bool)
         )
 
 
-def _machine_warnings(old: Manifest, new: Manifest) -> tuple[str, ...]:
+def machine_warnings(old: Manifest, new: Manifest) -> tuple[str, ...]:
+    """Warnings where a run goes on with another machine or other packages."""
     effects = {"processes": "its dropout draws other noise"}
     return tuple(
         f"the run was started with {place} {before}, goes on with {after}: "

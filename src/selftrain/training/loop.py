@@ -24,7 +24,7 @@ from selftrain.method.spec import Method
 from selftrain.model.build import copy, with_copied_head, with_dropout_in
 from selftrain.model.classifier import Classifier
 from selftrain.seeds import child
-from selftrain.training.annotate import Annotate, annotate
+from selftrain.training.annotate import Annotate, annotate, votes_seed
 from selftrain.training.draw import pool_of_round, slice_rows
 from selftrain.training.fit import Fitted, fit
 from selftrain.training.guard import Guard
@@ -168,7 +168,7 @@ def lesson_of(
         with_dropout_in(teacher.model, job.method.dropout_layers),
         pool,
         job.method.passes,
-        seed=child(job.seed, "votes", number),
+        seed=votes_seed(job.seed, number),
         machine=machine,
     )
     lesson = job.method.selection(number)(  # lines 5, 7-9

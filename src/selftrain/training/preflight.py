@@ -12,7 +12,7 @@ from typing import Any
 
 from selftrain.data.rows import Example
 from selftrain.data.split import fewest_labels
-from selftrain.errors import ModelError
+from selftrain.errors import ConfigError, ModelError
 from selftrain.method.spec import Method
 from selftrain.model.backbone import Backbone
 from selftrain.model.classifier import Classifier
@@ -23,11 +23,13 @@ from selftrain.training.job import Job, new_model
 from selftrain.training.memory import encoded
 
 FIRST_TEXTS = 1_000  # checked of a pool that is too long for memory
+MOST_COMPARED = 1_000_000  # rows of a round that are compared with each other, all in memory
 
 
 def preflight(job: Job) -> list[str]:
     """Raise for what would stop the run later; return warnings as sentences."""
     method = job.method
+    check_compared(job)
     students = method.student if method.rounds else ()
     models = [new_model(job, tune, seed=0) for tune in (method.teacher, *students)]
     # Line 13: the student of a round annotates for the next.
@@ -42,6 +44,21 @@ def preflight(job: Job) -> list[str]:
         *(small_pool(job) if method.total_rounds else ()),
         *(few_rows(job) if method.guard == "folds" else ()),
     ]
+
+
+def check_compared(job: Job) -> None:
+    """Raise where each row is compared with all others of a round and these are too many."""
+    method = job.method
+    for number in different_draws(method):
+        select = method.selection(number)
+        compared = select.align or select.score.scale == "rank"
+        if compared and (rows := rows_drawn(job)) > MOST_COMPARED:
+            entry = "align = true" if select.align else 'scale = "rank"'
+            raise ConfigError(
+                f"{entry} compares each row with all others of its round, and a round has "
+                f"{rows:,} rows; at most {MOST_COMPARED:,} fit",
+                "draw fewer, pool = 100000 in the method, or leave that entry out",
+            )
 
 
 def prompt_unused(given: Mapping[str, Any], method: Method) -> Iterator[str]:
@@ -143,10 +160,16 @@ def size_of(pool: Iterable[Example]) -> int:
     return len(pool) if isinstance(pool, Sized) else sum(1 for _ in pool)
 
 
+def rows_drawn(job: Job) -> int:
+    """How many rows of the pool a round draws, where it draws as many as the method asks for."""
+    size = size_of(job.split.unlabelled)
+    return size if job.method.pool == "all" else min(job.method.pool, size)
+
+
 def small_pool(job: Job) -> Iterator[str]:
     """A warning where the pool has fewer texts than a round asks for."""
     method, size = job.method, size_of(job.split.unlabelled)
-    drawn = size if method.pool == "all" else min(method.pool, size)
+    drawn = rows_drawn(job)
     # A guard of folds has a warning of its own, for a pool that is too small to learn from.
     if method.pool != "all" and size < method.pool and method.guard != "folds":
         yield f"pool smaller than asked: {size} texts, a round draws {method.pool}; all are taken"

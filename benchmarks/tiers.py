@@ -5,8 +5,8 @@
 One torch thread, texts of exactly 20, 60 and 128 tokens, the embedded MiniLM with a new head. Rows
 are divided by the CPU seconds of the process, not by the clock: on a busy machine that is nearer to
 what the core can do. About two minutes of CPU; one JSON line a tier goes to --out, and what has a
-line is not measured again. `--table` prints the table of docs/guide-large-pools.md from those lines,
-and measures nothing.
+line is not measured again. `--table` prints the table of docs/guide-large-pools.md from those
+lines, and measures nothing.
 """
 
 from __future__ import annotations

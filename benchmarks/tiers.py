@@ -207,7 +207,8 @@ def failures(measured: list[lines.Line]) -> str:
     return (
         f"At 60 tokens the {ceil(POOL / PART_ROWS)} parts take {part:.1f} core-hours of `predict` "
         f"each, {whole:,.0f} together, in which {deaths:.1f} workers die; they cost "
-        f"{deaths * part / 2:.1f} core-hours, {part / 2 / HOURS_TO_A_DEATH:.1%} of the work."
+        f"{deaths * part / 2:.1f} core-hours, {part / 2 / HOURS_TO_A_DEATH:.1%} of the work. "
+        f"Parts a sixteenth as large lose {part / 32 / HOURS_TO_A_DEATH:.1%}."
     )
 
 

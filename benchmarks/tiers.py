@@ -5,8 +5,8 @@
 One torch thread, texts of exactly 20, 60 and 128 tokens, the embedded MiniLM with a new head. Rows
 are divided by the CPU seconds of the process, not by the clock: on a busy machine that is nearer to
 what the core can do. About two minutes of CPU; one JSON line a tier goes to --out, and what has a
-line is not measured again. `--table` prints the table of docs/guide-large-pools.md from those lines,
-and measures nothing.
+line is not measured again. `--table` prints the table of docs/guide-large-pools.md from those
+lines, and measures nothing.
 """
 
 from __future__ import annotations
@@ -207,7 +207,8 @@ def failures(measured: list[lines.Line]) -> str:
     return (
         f"At 60 tokens the {ceil(POOL / PART_ROWS)} parts take {part:.1f} core-hours of `predict` "
         f"each, {whole:,.0f} together, in which {deaths:.1f} workers die; they cost "
-        f"{deaths * part / 2:.1f} core-hours, {part / 2 / HOURS_TO_A_DEATH:.1%} of the work."
+        f"{deaths * part / 2:.1f} core-hours, {part / 2 / HOURS_TO_A_DEATH:.1%} of the work. "
+        f"Parts a sixteenth as large lose {part / 32 / HOURS_TO_A_DEATH:.1%}."
     )
 
 

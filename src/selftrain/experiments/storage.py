@@ -90,7 +90,7 @@ def open_proxy(address: str) -> GrpcStorageProxy:
     """Connect to Optuna's gRPC server, which keeps the trials in a storage of its own."""
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # or its lines would stand between ours
     try:
-        import grpc
+        grpc = import_module("grpc")
     except ImportError:
         raise ConfigError(
             "grpcio is not installed; the extra `sweep` has it", "pip install 'selftrain[sweep]'"

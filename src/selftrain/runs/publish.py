@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from selftrain.disk import plain_file, refusals, sha256
 from selftrain.errors import ConfigError, RunError, SelftrainError
@@ -32,9 +32,6 @@ from selftrain.runs.keep import KEEP, frozen_folder
 from selftrain.runs.manifest import MANIFEST
 from selftrain.runs.read import PAGES, ROUNDS, read_manifest, records, verified
 from selftrain.runs.record import RECORD, Record
-
-if TYPE_CHECKING:
-    from fsspec import AbstractFileSystem
 
 STORES = {"s3": "s3fs", "gs": "gcsfs", "file": "", "memory": ""}
 """Kinds of stores that create an object only if there is none, and the package each needs."""
@@ -62,7 +59,8 @@ class Store:
     kind: str
     prefix: str
     """The bucket and what comes before each name, without a slash at the end."""
-    files: AbstractFileSystem
+    files: Any
+    """The store as a file system of fsspec, which has no types."""
 
     @classmethod
     def at(cls, address: str) -> Store:
@@ -90,10 +88,8 @@ class Store:
                     f"{package} is not installed; the extra `{extra}` has it",
                     f"pip install 'selftrain[{extra}]'",
                 ) from None
-        import fsspec
-
         settings = S3_SETTINGS if kind == "s3" else {}
-        return cls(kind, prefix, fsspec.filesystem(kind, **settings))
+        return cls(kind, prefix, import_module("fsspec").filesystem(kind, **settings))
 
     def create(self, path: Path, name: str) -> bool:
         """Copy a file to an object; False if it is there already, an error if another is."""

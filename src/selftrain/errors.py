@@ -11,8 +11,7 @@ import json
 import math
 import reprlib
 from collections.abc import Iterable, Sequence
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
@@ -79,16 +78,6 @@ def require(holds: bool, what: str, value: object, expected: str, hint: str = EN
 def require_up_to(most: int, what: str, value: int) -> None:
     """Raise a ConfigError unless a number is 1 or more, and not more than this."""
     require(1 <= value <= most, what, value, f"from 1 to {most:,}")
-
-
-def extra_package(name: str, extra: str) -> Any:
-    """An optional package; an error with the install command if it is missing."""
-    try:
-        return import_module(name)
-    except ImportError:
-        raise ConfigError(
-            f"{name} is not installed; the extra `{extra}` has it", f"pip install {name}"
-        ) from None
 
 
 NO_MEMORY = (

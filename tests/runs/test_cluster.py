@@ -63,7 +63,7 @@ def test_without_ray_the_error_says_how_to_get_it(
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ConfigError, match="ray is not installed") as error:
         connected("local", tmp_path).__enter__()
-    assert error.value.hint == "pip install ray"
+    assert error.value.hint == "pip install 'selftrain[cluster]'"
 
 
 def test_actors_that_got_the_job_by_pickle_give_the_parts_of_one_process(

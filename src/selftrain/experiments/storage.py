@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from selftrain.errors import ConfigError
@@ -23,6 +24,16 @@ GRACE = 120  # seconds without a heartbeat after which a worker counts as killed
 POLL = 1.0  # seconds between two looks at the trials of other workers
 SQLITE_TIMEOUT = 60  # seconds that a process waits for another one to finish writing
 HISTORY = "retry_history"  # Optuna's name for the numbers of the trials that a trial repeats
+
+
+def extra_package(name: str, extra: str) -> Any:
+    """An optional package; an error with the install command if it is missing."""
+    try:
+        return import_module(name)
+    except ImportError:
+        raise ConfigError(
+            f"{name} is not installed; the extra `{extra}` has it", f"pip install {name}"
+        ) from None
 
 
 def open_storage(url: str, *, heartbeats: bool) -> RDBStorage:

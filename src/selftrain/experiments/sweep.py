@@ -30,7 +30,7 @@ from filelock import FileLock, Timeout
 
 from selftrain.data.task import find
 from selftrain.disk import replacing, short_hash
-from selftrain.errors import ConfigError, DataError, RunError, TrainingError, extra_package, require
+from selftrain.errors import ConfigError, DataError, RunError, TrainingError, require
 from selftrain.experiments import tasksets
 from selftrain.experiments.bench import Bench
 from selftrain.experiments.grid import SEEDS, Grid
@@ -41,6 +41,7 @@ from selftrain.experiments.storage import (
     HISTORY,
     count_trials,
     experimental,
+    extra_package,
     open_storage,
     optuna_logged,
     requeue_stopped,

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING
 
 from selftrain.data.task import known
 from selftrain.disk import short_hash
-from selftrain.errors import ConfigError, SelftrainError, extra_package
+from selftrain.errors import ConfigError, SelftrainError
 from selftrain.experiments.bench import Bench
 from selftrain.experiments.grid import Group
 from selftrain.experiments.results import Result
 from selftrain.experiments.storage import (
     count_trials,
+    extra_package,
     open_storage,
     optuna_logged,
     requeue_stopped,

@@ -88,13 +88,14 @@ def annotator(
     def annotate_one(part: Part) -> bool:
         if is_finished(parts, origin, part):
             return False
+        places = part.rows(len(pool))
         votes = annotate(
             mc_model,
-            rows.at(part.rows(len(pool))),
+            rows.at(places),
             method.passes,
             seed=votes_seed(job.seed, origin.round),
             machine=machine,
-            first_chunk=part.chunks(len(pool)).start,
+            first=places.start,
         )
         write_part(parts, origin, part, votes, len(pool))
         return True

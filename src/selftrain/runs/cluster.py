@@ -23,7 +23,7 @@ from typing import Any
 import torch
 
 from selftrain.data.rows import Example
-from selftrain.errors import ConfigError, RunError, SelftrainError, extra_package
+from selftrain.errors import ConfigError, RunError, SelftrainError
 from selftrain.method.scores import Votes
 from selftrain.model.classifier import Classifier
 from selftrain.runs.annotate import StoredVotes, annotator
@@ -137,7 +137,12 @@ def room(resources: dict[str, float], needs: dict[str, int]) -> int:
 @contextmanager
 def connected(address: str, parts: Path) -> Iterator[Any]:
     """Within it Ray is connected to a cluster; one that is not there, or goes, is one line."""
-    ray = extra_package("ray", "cluster")
+    try:
+        import ray
+    except ImportError:
+        raise ConfigError(
+            "ray is not installed; the extra `cluster` has it", "pip install 'selftrain[cluster]'"
+        ) from None
     check_reachable(address)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # the rest is in its own files

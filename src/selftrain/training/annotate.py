@@ -89,18 +89,18 @@ def annotate(
     *,
     seed: int,
     machine: Machine,
-    first_chunk: int = 0,
+    first: int = 0,
 ) -> Iterator[tuple[list[Example], Votes]]:
     """The votes of T dropout passes on each example, chunk by chunk.
 
     Below the layers with dropout everything is computed once for all passes. Dropout is drawn for a
     batch at a time, so the votes on a row depend on its chunk: the order of the pool alone decides
-    the chunks. ``first_chunk`` is the number of the first chunk of a part.
+    the chunks. ``first`` rows, a whole number of chunks, stand before those of a part.
     """
     stream = iter(pool)
     device = machine.accelerator().device
     teacher.to(device)
-    number = first_chunk
+    number = first // CHUNK
     while chunk := list(islice(stream, CHUNK)):
         with randomness(seed, "dropout", number):
             votes = _chunk_votes(teacher, chunk, passes, machine)

@@ -91,6 +91,8 @@ def now(path: Path) -> dict[str, object]:
 
 def timed(way: str, path: Path) -> None:
     """Run one way in this process and print what it found, its seconds and its memory."""
+    import pyarrow.parquet  # noqa: F401  (loading it is the same for both)
+
     from selftrain.data import pool
 
     pool.MAX_ROWS_IN_MEMORY = 0  # else a short pool, for a trial, would stay in memory

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,18 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from by_hand import GOLD, METHOD, TASK
 from formats import as_csv
 from selftrain.data import pool as pool_room
+from selftrain.data import read as read_room
 from selftrain.data.draws import Draw, draw_together
 from selftrain.data.fewshot import fingerprint
-from selftrain.data.files import FORMATS
 from selftrain.data.pool import clean_pool
-from selftrain.data.read import open_pool, read_unlabelled
+from selftrain.data.read import read_unlabelled
 from selftrain.data.rows import Example, Notes, examples
-from selftrain.data.split import make_split
-from selftrain.training.draw import draw, draws_of, pool_of_round, slice_rows
-from selftrain.training.job import Job
+from selftrain.seeds import uniform
 
 ROWS = examples([f"text {number}" for number in range(3_000)])
 
@@ -35,30 +31,9 @@ def streamed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool_room, "MAX_ROWS_IN_MEMORY", 100)
 
 
-class Counted:
-    """Rows that count how often all of them were read."""
-
-    def __init__(self, rows: list[Example]) -> None:
-        self.rows, self.reads = rows, 0
-
-    def __iter__(self) -> Iterator[Example]:
-        yield from self.rows
-        self.reads += 1
-
-
-def test_a_run_reads_its_pool_twice_and_draws_what_lists_give() -> None:
-    source = Counted([*ROWS, *ROWS[:7], Example("x", " ")])
-    split = make_split(GOLD, source, notes=Notes())
-    job = Job(TASK, split, METHOD, None, 12)  # type: ignore[arg-type]
-    by_hand = Job(TASK, make_split(GOLD, ROWS, notes=Notes()), METHOD, None, 12)  # type: ignore[arg-type]
-    assert source.reads == 1
-    for number in (1, 2, 3, 1):
-        wanted = list(draws_of(by_hand))[number]
-        assert pool_of_round(job, number) == draw(ROWS, wanted.size, seed=wanted.seed)
-    wanted = next(draws_of(job))
-    assert slice_rows(job) == draw(ROWS, wanted.size, seed=wanted.seed)
-    assert split.unlabelled.fingerprint == fingerprint(ROWS)  # type: ignore[attr-defined]
-    assert source.reads == 2
+def draw(rows: list[Example], size: int, seed: int) -> list[Example]:
+    """The same one row after the other: those with the smallest numbers of seed and uid."""
+    return sorted(rows, key=lambda row: (uniform(seed, row.uid), row.uid))[:size]
 
 
 @given(
@@ -81,7 +56,7 @@ def test_a_large_pool_is_drawn_like_a_list() -> None:
 
 
 def test_the_fingerprint_of_a_pool_is_that_of_earlier_versions() -> None:
-    """The sum of the sha256 of each row as JSON; a number of version 0.1.0."""
+    """The sum of the sha256 of each row as JSON; the fixed one is that of commit a348246."""
     rows = [Example("1", 'a "é"\n'), Example("2", "b\u2028\x7f", "\U0001f600 c")]
     sums = [
         int.from_bytes(
@@ -94,18 +69,30 @@ def test_the_fingerprint_of_a_pool_is_that_of_earlier_versions() -> None:
     assert fingerprint(ROWS[:10]) == FIXED
 
 
-FIXED = "?"
+FIXED = "3758cbed704441caf0a41e5bfc61be8c1368c4fc57021b8a62061902edae3370"
 
 
-def test_a_pool_with_ids_is_read_again_only_where_an_id_comes_twice(tmp_path: Path) -> None:
-    rows = [{"id": number, "text": f"text {number}"} for number in range(200)]
-    for more, reads in (([], 1), ([rows[0]], 3), ([{"id": 0, "text": "z"}], 3)):
-        (tmp_path / "a.csv").write_bytes(as_csv([*rows, *more]))
-        opened = open_pool([tmp_path / "a.csv"], notes=Notes())
-        pool = clean_pool(opened, notes=Notes())
-        names = {row.uid for row in pool}
-        assert names == {row.uid for row in read_unlabelled([*rows, *more], notes=Notes())}
-        assert ("0" in names) == (reads == 1 or more == [rows[0]])
+@pytest.mark.parametrize(
+    ("more", "checks", "are_ids"),
+    [([], 0, True), ([(0, "text 0")], 1, True), ([(0, "z")], 1, False), ([(0, " ")], 1, False)],
+    ids=["once", "the same row", "another text", "an empty text"],
+)
+def test_ids_are_checked_in_a_pass_of_their_own_only_where_one_comes_twice(
+    more: list[tuple[int, str]],
+    checks: int,
+    are_ids: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    checked = []
+    check = read_room._ids_repeat
+    monkeypatch.setattr(read_room, "_ids_repeat", lambda *given: checked.append(1) or check(*given))
+    rows = [(number, f"text {number}") for number in range(200)] + more
+    (tmp_path / "a.csv").write_bytes(as_csv([{"id": id, "text": text} for id, text in rows]))
+    pool = read_unlabelled(tmp_path / "a.csv", notes=Notes())
+    assert len(checked) == checks
+    assert ("0" in {row.uid for row in pool}) == are_ids
+    assert [row.text for row in pool] == list(dict.fromkeys(t for _, t in rows if t.strip()))
 
 
 @pytest.mark.parametrize("excluded", [[], ["TEXT  3", "text 8191"]])
@@ -135,4 +122,3 @@ def test_a_parquet_file_of_many_batches_gives_the_rows_of_a_list(tmp_path: Path)
     expected = read_unlabelled(listed, notes=Notes())
     assert list(pool) == list(expected)
     assert pool.fingerprint == expected.fingerprint
-    assert "parquet" in FORMATS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import fields, replace
 
 import pytest
@@ -10,14 +11,16 @@ import pytest
 from by_hand import GOLD, MACHINE, METHOD, POOL, STUDENT, TASK, same
 from selftrain.data import audit_lines as audit
 from selftrain.data import pool as pool_room
+from selftrain.data.fewshot import fingerprint
 from selftrain.data.pool import Pool, clean_pool
-from selftrain.data.rows import Example, Labelled, Notes, Split
+from selftrain.data.rows import Example, Labelled, Notes, Split, examples
+from selftrain.data.split import make_split
 from selftrain.model.architecture import Architecture
 from selftrain.model.build import build
 from selftrain.model.pel import Adapter, Full
 from selftrain.seeds import child
 from selftrain.training import memory
-from selftrain.training.draw import draw, pool_of_round
+from selftrain.training.draw import draw, draws_of, pool_of_round, slice_rows
 from selftrain.training.job import Job
 from selftrain.training.memory import encoded
 from small_loop import SEED, run
@@ -107,6 +110,34 @@ def test_rows_are_tokenised_as_they_are_asked_for(tiny_backbone, monkeypatch):
     first = [next(rows) for _ in range(9)]
     assert len(read) == 16
     assert [*first, *rows] == model.encode(POOL)
+
+
+class Counted:
+    """Rows that count how often all of them were read."""
+
+    def __init__(self, rows: list[Example]) -> None:
+        self.rows, self.reads = rows, 0
+
+    def __iter__(self) -> Iterator[Example]:
+        yield from self.rows
+        self.reads += 1
+
+
+def test_a_run_reads_its_pool_twice_and_draws_what_lists_give(monkeypatch) -> None:
+    monkeypatch.setattr(pool_room, "MAX_ROWS_IN_MEMORY", 100)
+    rows = examples([f"text {number}" for number in range(3_000)])
+    source = Counted([*rows, *rows[:7], Example("x", " ")])
+    split = make_split(GOLD, source, notes=Notes())
+    job = Job(TASK, split, replace(METHOD, rounds=3), None, 12)
+    by_hand = Job(TASK, make_split(GOLD, rows, notes=Notes()), replace(METHOD, rounds=3), None, 12)
+    assert source.reads == 1
+    for number in (1, 2, 3, 1):
+        wanted = list(draws_of(by_hand))[number]
+        assert pool_of_round(job, number) == draw(rows, wanted.size, seed=wanted.seed)
+    wanted = next(draws_of(job))
+    assert slice_rows(job) == draw(rows, wanted.size, seed=wanted.seed)
+    assert split.unlabelled.fingerprint == fingerprint(rows)
+    assert source.reads == 2
 
 
 # ── no gold label of the pool is ever seen ───────────────────────────────────────────────────────

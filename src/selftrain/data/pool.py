@@ -7,11 +7,11 @@ again takes no hashes; a second pass then serves every draw of a run together.
 
 from __future__ import annotations
 
-import hashlib
 import unicodedata
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from itertools import chain, compress
 from typing import Protocol, runtime_checkable
 
@@ -188,14 +188,18 @@ class _Cleaning:
         self.notes = Notes()
         self.id_came_twice = False
         self._excluded = excluded
+        plain = chain.from_iterable(texts for _, texts in excluded)
+        self._first_words = {text.split(None, 1)[0] for text in plain if text.strip()}
+        """Of the excluded texts: most rows start with another one, and need no closer look."""
         self._seen = HashSet()
         self._other_ids = HashSet()
         """Of rows that were dropped: to find an id that comes twice."""
 
     def is_in_pool(self, uid: str | None, text: str, pair: str | None, content: str) -> bool:
         """Whether the next row stays; ``content`` is the hash of its text and pair."""
-        id = None if uid is None or uid == content else hash_of(uid)
-        if id is not None:
+        id = None
+        if uid is not None and uid != content:
+            id = hash_of(uid)
             self.id_came_twice |= id in self._seen or id in self._other_ids
         dropped = self._why_dropped(id, text, pair, content)
         if not dropped:
@@ -206,7 +210,7 @@ class _Cleaning:
         return False
 
     def _why_dropped(self, id: int | None, text: str, pair: str | None, content: str) -> str:
-        if _is_blank(text) or (pair is not None and _is_blank(pair)):
+        if not text or text.isspace() or (pair is not None and (not pair or pair.isspace())):
             return "empty pool rows dropped"
         key = hash_of(content)
         if id is None:
@@ -219,16 +223,12 @@ class _Cleaning:
                 return "pool rows with the id of another row dropped"
             self._seen.add(id)
             self._seen.add(key)
-        if self._excluded:
+        if not text.isascii() or text.split(None, 1)[0].lower() in self._first_words:
             plain = plain_text(text, pair)
             for what, texts in self._excluded:
                 if plain in texts:
                     return f"{what} texts inside the pool removed"
         return ""
-
-
-def _is_blank(text: str) -> bool:
-    return not text or text.isspace()
 
 
 def _fields_of(source: Iterable[Example]) -> Iterator[Fields]:
@@ -278,8 +278,8 @@ def hash_of(name: str) -> int:
     """A 64-bit hash of a name, never 0."""
     # Among n names two have the same hash with a chance of about n² / 2^65: one in 37 million for
     # a million names. The later row would be dropped as a duplicate, the same in every run.
-    digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "big") or 1
+    raw = name.encode() if name.isascii() else name.encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(raw, digest_size=8).digest(), "big") or 1
 
 
 class HashSet:
@@ -306,9 +306,12 @@ class HashSet:
         """Add a hash, and say whether it was not there; adding it again changes nothing."""
         place = number % self.TABLES
         table = self._tables[place]
-        slot = self._slot(table, number)
-        if table[slot]:
-            return False
+        size = len(table)
+        slot = number // self.TABLES % size  # as `_slot` does: a call for each row takes longer
+        while present := table[slot]:
+            if present == number:
+                return False
+            slot = (slot + 1) % size
         table[slot] = number
         self._counts[place] += 1
         if 4 * self._counts[place] > 3 * len(table):

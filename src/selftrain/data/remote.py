@@ -115,7 +115,7 @@ def store_of(address: str) -> tuple[Any, str]:
             "download it first, and give the file",
         )
     try:
-        from fsspec.core import url_to_fs
+        from fsspec.core import url_to_fs  # type: ignore[import-untyped]
 
         store, path = url_to_fs(address)
     except ImportError:

@@ -6,9 +6,9 @@ leak a label: its type has no field for one.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Protocol
 
 from selftrain.errors import DataError
@@ -117,7 +117,8 @@ class Notes:
 def uid_of(text: str, pair: str | None = None) -> str:
     """The uid of an example without an id: a hash of its text and pair."""
     content = text if pair is None else f"{text}\x1f{pair}"
-    return hashlib.blake2b(content.encode("utf-8", "surrogatepass"), digest_size=10).hexdigest()
+    raw = content.encode() if content.isascii() else content.encode("utf-8", "surrogatepass")
+    return blake2b(raw, digest_size=10).hexdigest()
 
 
 def examples(texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[Example]:

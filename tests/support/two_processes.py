@@ -28,7 +28,7 @@ from selftrain.training.fit import fit
 from selftrain.training.machine import Machine
 from selftrain.training.ranks import joined, launched
 
-SECONDS = 300
+SECONDS = 600
 """How long two processes may take, on a busy machine."""
 TUNES = {
     "contrast": Tune(

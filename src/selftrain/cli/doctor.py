@@ -60,7 +60,7 @@ def precisions() -> list[str]:
     from selftrain.model.precision import PRECISIONS, check_precision
     from selftrain.training.machine import devices
 
-    here = []
+    here: list[str] = []
     for each in PRECISIONS:
         with suppress(ConfigError):
             check_precision(each, torch.device(devices()[-1]))

@@ -80,8 +80,8 @@ def parts(source: object, tuples: Sequence[tuple[str, ...]] = (), form: str | No
     Files without a row are left out: programs that write in parts leave empty ones.
     """
     if not isinstance(source, str | Path | Place):
-        found = records(source, tuples)
-        return Parts(found.name, (found,), found.remark)
+        only = records(source, tuples)
+        return Parts(only.name, (only,), only.remark)
     place = Place.of(source)
     found = listed_files(place, form)
     if not found.several:
@@ -160,7 +160,7 @@ def _file(place: Place, form: str | None) -> Records:
     form = _format(place, source, form)
     if form == "parquet":
         names = parquet.columns_with_rows(source)
-        read, cells = (partial(way, source) for way in (parquet.rows, parquet.cells))
+        read, cells = partial(parquet.rows, source), partial(parquet.cells, source)
         return Records(source.name, "row", read, names, cells=cells)
     if form == "xlsx":
         remark = workbook.sheets(source)
@@ -179,8 +179,13 @@ def _file(place: Place, form: str | None) -> Records:
     dialect = delimited.dialect_of(source, usual)
     other = dialect.separator != usual
     remark = f"fields separated by {delimited.SPOKEN.get(dialect.separator, dialect.separator)}"
-    read, cells = (partial(way, source, dialect) for way in (delimited.rows, delimited.cells))
-    return Records(source.name, "line", read, remark=remark if other else "", cells=cells)
+    return Records(
+        source.name,
+        "line",
+        partial(delimited.rows, source, dialect),
+        remark=remark if other else "",
+        cells=partial(delimited.cells, source, dialect),
+    )
 
 
 def _with_columns(found: Records) -> Records | None:

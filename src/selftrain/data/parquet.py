@@ -45,7 +45,7 @@ def cells(source: Source, columns: Sequence[str]) -> Iterator[tuple[int, Sequenc
         for number, batch in _batches(source, columns):
             lists = [_values(batch[name]) for name in columns]
             if None not in lists:
-                yield from enumerate(zip(*lists, strict=True), number)  # type: ignore[arg-type]
+                yield from enumerate(zip(*lists, strict=True), number)
                 continue
             unpacked = dict(zip(batch.schema.names, batch.columns, strict=True))
             for place in range(batch.num_rows):

@@ -101,6 +101,7 @@ class PartAnnotator:
     """An actor that annotates parts of one round; it loads the teacher once."""
 
     def __init__(self, job: Job, run: Path, parts: Path, settings: dict[str, Any]) -> None:
+        self._begin: Callable[[], AbstractContextManager[Callable[[Part], bool]]]
         self._begin = lambda: annotator(job, run, parts, Machine(**settings))
         self._resources = ExitStack()
 

@@ -167,7 +167,7 @@ def optimise(
             require_finite(unchecked, rate)
             unchecked.clear()
         course.optimizer.zero_grad()
-        loss.backward()
+        torch.autograd.backward(loss)
         ranks.sum_gradients(moving)
         nn.utils.clip_grad_norm_(moving, course.max_grad_norm)
         course.optimizer.step()

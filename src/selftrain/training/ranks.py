@@ -95,7 +95,7 @@ class Ranks:
         flat = torch.cat([gradient.flatten() for gradient in gradients])
         with meeting(self):
             dist.all_reduce(flat)
-        parts = flat.split([gradient.numel() for gradient in gradients])
+        parts = torch.split(flat, [gradient.numel() for gradient in gradients])
         for gradient, part in zip(gradients, parts, strict=True):
             gradient.copy_(part.view_as(gradient))
 

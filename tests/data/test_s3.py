@@ -10,18 +10,19 @@ import s3fs
 from test_remote import PARTS, check_reads, refused, streamed
 
 from formats import as_csv
+from object_store import s3_on_loopback
 from selftrain.data.read import read_unlabelled
 from selftrain.data.rows import Notes
 from selftrain.errors import DataError
-from store import BUCKET, s3_on_loopback
 
 __all__ = ["streamed"]
 pytestmark = pytest.mark.slow
+BUCKET = "texts"
 
 
 @pytest.fixture(scope="module")
 def s3() -> Iterator[Any]:
-    with s3_on_loopback() as store:
+    with s3_on_loopback(BUCKET) as store:
         for name, raw in PARTS.items():
             store.pipe_file(f"{BUCKET}/{name}", raw)
         yield store

@@ -95,7 +95,12 @@ class Earlier:
 
         name = self.manifest.backbone.name
         known = name if name in EMBEDDED and method is None else None
-        return Config(seed=self.manifest.seed, backbone=known, preset=AS_BEFORE)
+        return Config(
+            seed=self.manifest.seed,
+            backbone=known,
+            preset=AS_BEFORE,
+            precision=self.manifest.precision,
+        )
 
     def split(self, split: Split, pool: Iterable[Place], notes: Notes) -> Split:
         """The split with the corrections in it, after a check that it is the one of the run."""

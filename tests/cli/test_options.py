@@ -26,6 +26,7 @@ from selftrain.cli.options import (
     seeds_of,
     words_of,
 )
+from selftrain.data import places
 from selftrain.data.read import Columns
 from selftrain.data.rows import Notes
 from selftrain.errors import ConfigError
@@ -40,7 +41,9 @@ def test_shots_are_drawn_by_the_seed_of_the_config_too(folder: Path) -> None:
     """A seed counts wherever it is given."""
 
     def drawn(**settings: Any) -> set[str]:
-        files = DataOptions(labelled=Path("labelled.csv"), unlabelled=[Path("pool.csv")])
+        files = DataOptions(
+            labelled=places.Place("labelled.csv"), unlabelled=[places.Place("pool.csv")]
+        )
         split, _ = read_rows(files, Config(shots=2, **settings), Notes())
         return {row.example.text for row in split.labelled}
 

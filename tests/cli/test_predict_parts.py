@@ -13,7 +13,7 @@ import pytest
 
 import command
 from command import selftrain, sentences, snapshot
-from selftrain.cli.options import is_folder
+from selftrain.cli.parts import is_folder
 from selftrain.runs import answer_folder
 from selftrain.training import annotate
 

@@ -7,11 +7,10 @@ from typing import Annotated
 
 import typer
 
-from selftrain.cli import options
+from selftrain.cli import inputs, options
 from selftrain.cli.again import Earlier
 from selftrain.cli.bundles import with_options
 from selftrain.cli.config import settings_of
-from selftrain.cli.fit import prepare
 from selftrain.cli.parts import numbers_of
 from selftrain.cli.talk import Watch, say, warn
 
@@ -54,7 +53,7 @@ def annotate(
     start = earlier.settings(None).over({"backbone": backbone})
     settings = settings_of(None, files, columns, reading, hardware, start=start)
     with Watch() as watch:
-        job, _, machine = prepare(files, settings, watch, earlier)
+        job, _, machine = inputs.prepare(files, settings, watch, earlier)
 
         from selftrain.runs.annotate import annotate_part, check_has_parts, check_same_run
         from selftrain.training.annotate import Part

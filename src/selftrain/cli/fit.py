@@ -19,8 +19,7 @@ from selftrain.cli.parts import PartsOptions
 from selftrain.cli.talk import Watch, one_voice, resumable, say, show_evaluation, show_json, warn
 
 if TYPE_CHECKING:
-    from selftrain.cli.config import Config
-    from selftrain.cli.publish import Copies
+    from selftrain.cli.copies import Copies
     from selftrain.data.rows import Labelled
     from selftrain.model.classifier import Classifier
     from selftrain.runs.read import Answering
@@ -105,7 +104,7 @@ def fit(
     selftrain fit --from run --labelled labelled.csv --unlabelled pool.csv
     --corrections corrections.jsonl -o run2
     """
-    from selftrain.cli.publish import Copies
+    from selftrain.cli.copies import Copies
     from selftrain.runs.keep import rung_named
     from selftrain.runs.read import check_place
     from selftrain.training.ranks import joined, launched
@@ -122,7 +121,7 @@ def fit(
         settings = settings_of(method.config, *bundles, start=start)
         check_place(out)
         copies = Copies.of(out, publish)
-        job, test, machine = prepare(files, settings, watch, earlier)
+        job, test, machine = inputs.prepare(files, settings, watch, earlier)
         machine, pace = replace(machine, ranks=ranks), None
         if limits.dry_run or limits.minutes is not None:
             from selftrain.cli.plan import Limits, in_time
@@ -144,41 +143,6 @@ def fit(
         show_json(result)
     elif "test" in result:
         show_evaluation(result["test"], f"{files.test}, {result['model']}")
-
-
-def prepare(
-    files: options.DataOptions, settings: Config, watch: Watch, earlier: Earlier | None = None
-) -> tuple[Job, list[Labelled], Machine]:
-    """Read and check everything before training: the job, the test rows, and the machine."""
-    from selftrain.data.rows import Notes
-
-    notes = Notes()
-    with watch.busy("reading"):
-        split, test = inputs.read_rows(files, settings, notes)
-        if earlier is not None:
-            split = earlier.split(split, files.unlabelled, notes)
-    inputs.tell(notes, columns=True)
-    with watch.busy("loading"):
-        from selftrain.method.changes import method_of
-        from selftrain.model.precision import check_precision, precision_named
-        from selftrain.training.job import Job
-        from selftrain.training.preflight import preflight, prompt_unused
-
-        machine = inputs.machine_of(settings, watch)
-        precision = precision_named(settings.precision)
-        if earlier is None:
-            method, start = method_of(settings.method, settings.preset), None
-        else:
-            method = earlier.method(settings)
-            start = earlier.task(row.label for row in split.labelled)
-        warn(prompt_unused(settings.task, method))
-        task = inputs.task_of(settings.task, split, start)
-        find_backbone = inputs.backbone_of if earlier is None else earlier.backbone
-        check_precision(precision, machine.torch_device())
-        backbone = replace(find_backbone(settings, method), precision=precision)
-        job = Job(task, split, method, backbone, settings.seed)
-        warn(preflight(job))
-    return job, test, machine
 
 
 def train_along(out: Path, job: Job, machine: Machine) -> None:
@@ -207,6 +171,30 @@ def in_parts(out: Path, job: Job, elsewhere: PartsOptions, asked: Asked) -> Aske
     return replace(asked, stop=votes, annotate=votes)
 
 
+def train_rounds(
+    out: Path, job: Job, machine: Machine, asked: Asked
+) -> tuple[list[Round], list[dict[str, Any]], str]:
+    """Train with a line for each round: the rounds, their facts, and why it stopped early."""
+    from selftrain.runs.lines import line_of
+    from selftrain.runs.train import train
+    from selftrain.training.annotate import annotate
+    from selftrain.training.evaluate import evaluate
+
+    rounds, facts, stop = [], [], asked.stop
+    with closing(train(out, job, machine, annotate=asked.annotate or annotate)) as training:
+        for round_ in training:
+            scores = evaluate(round_.model, job.split.dev, machine) if job.split.dev else {}
+            say(line_of(round_, job.method.total_rounds, dev=scores.get("accuracy")))
+            facts.append({**plain(round_), **({"dev": scores} if scores else {})})
+            rounds.append(round_)
+            if asked.copies is not None:
+                asked.copies.update(rounds_only=True)
+            if stop and not round_.last and (why := stop.why_stop(round_.number + 1)):
+                say(f"{why}; {stop.hint}")
+                return rounds, facts, why
+    return rounds, facts, ""
+
+
 def learn(
     out: Path,
     job: Job,
@@ -222,31 +210,17 @@ def learn(
     from selftrain.runs.estimates import estimated, round_estimate
     from selftrain.runs.keep import LAST, read_kept
     from selftrain.runs.ladders import check_can_keep, keep, laddered
-    from selftrain.runs.lines import estimate_lines, line_of
+    from selftrain.runs.lines import estimate_lines
     from selftrain.runs.read import answering
-    from selftrain.runs.train import train
-    from selftrain.training.annotate import annotate
-    from selftrain.training.evaluate import evaluate, evaluation
+    from selftrain.training.evaluate import evaluation
     from selftrain.training.ladder import Models
     from selftrain.training.loop import last_accepted
     from selftrain.training.ranks import ALONE
 
-    answers_now, stop, copies = asked.rung or read_kept(out) or LAST, asked.stop, asked.copies
+    answers_now, copies = asked.rung or read_kept(out) or LAST, asked.copies
     check_can_keep(answers_now, job)
-    rounds, facts, stopped = [], [], ""
-    run = train(out, job, machine, annotate=asked.annotate or annotate)
-    with resumable(watch), closing(run) as training:
-        for round_ in training:
-            scores = evaluate(round_.model, job.split.dev, machine) if job.split.dev else {}
-            say(line_of(round_, job.method.total_rounds, dev=scores.get("accuracy")))
-            facts.append({**plain(round_), **({"dev": scores} if scores else {})})
-            rounds.append(round_)
-            if copies is not None:
-                copies.update(rounds_only=True)
-            if stop and not round_.last and (stopped := stop.why_stop(round_.number + 1)):
-                say(f"{stopped}; {stop.hint}")
-                training.close()  # or the run would stay locked
-                break
+    with resumable(watch):
+        rounds, facts, stopped = train_rounds(out, job, machine, asked)
         machine = replace(machine, ranks=ALONE)  # the other processes end with the last round
         final = last_accepted(rounds)
         if answers_now == LAST:

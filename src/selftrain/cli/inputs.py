@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from selftrain.cli.talk import Watch, say, warn
 from selftrain.errors import ConfigError
 
 if TYPE_CHECKING:
+    from selftrain.cli.again import Earlier
     from selftrain.cli.config import Config
     from selftrain.cli.options import DataOptions, DeviceOptions
     from selftrain.data.places import Place
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from selftrain.method.spec import Method
     from selftrain.model.backbone import Backbone
     from selftrain.model.classifier import Classifier
+    from selftrain.training.job import Job
     from selftrain.training.machine import Machine
 
 
@@ -92,7 +95,10 @@ def check_spared(outs: Sequence[Path | None], *given: Path | Place | None) -> No
     from selftrain.data.places import files_here
     from selftrain.runs.read import belongs_to
 
-    sources = [path for each in given if each is not None for path in files_here(each)]
+    sources: list[Path] = []
+    for each in given:
+        if each is not None:
+            sources += [each] if isinstance(each, Path) else files_here(each)
     for out in filter(None, outs):
         for source in sources:
             if is_same(out, source) or belongs_to(source, out):
@@ -184,3 +190,38 @@ def load_model(
         machine = machine_of(settings_of(None, device), watch)
         warn([*texts_cut(model, examples), *hard_to_read(model.backbone, examples)])
         return model.to(machine.torch_device()), machine
+
+
+def prepare(
+    files: DataOptions, settings: Config, watch: Watch, earlier: Earlier | None = None
+) -> tuple[Job, list[Labelled], Machine]:
+    """Read and check everything before training: the job, the test rows, and the machine."""
+    from selftrain.data.rows import Notes
+
+    notes = Notes()
+    with watch.busy("reading"):
+        split, test = read_rows(files, settings, notes)
+        if earlier is not None:
+            split = earlier.split(split, files.unlabelled, notes)
+    tell(notes, columns=True)
+    with watch.busy("loading"):
+        from selftrain.method.changes import method_of
+        from selftrain.model.precision import check_precision, precision_named
+        from selftrain.training.job import Job
+        from selftrain.training.preflight import preflight, prompt_unused
+
+        machine = machine_of(settings, watch)
+        precision = precision_named(settings.precision)
+        if earlier is None:
+            method, start = method_of(settings.method, settings.preset), None
+        else:
+            method = earlier.method(settings)
+            start = earlier.task(row.label for row in split.labelled)
+        warn(prompt_unused(settings.task, method))
+        task = task_of(settings.task, split, start)
+        find_backbone = backbone_of if earlier is None else earlier.backbone
+        check_precision(precision, machine.torch_device())
+        backbone = replace(find_backbone(settings, method), precision=precision)
+        job = Job(task, split, method, backbone, settings.seed)
+        warn(preflight(job))
+    return job, test, machine

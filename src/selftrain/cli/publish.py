@@ -1,20 +1,14 @@
-"""``selftrain publish``: a run in object storage; and ``fit --publish``, round by round."""
+"""``selftrain publish``: a run in object storage."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from selftrain.cli import options
 from selftrain.cli.bundles import with_options
 from selftrain.cli.talk import Watch, say, warn
-from selftrain.errors import SelftrainError
-
-if TYPE_CHECKING:
-    from selftrain.runs.publish import Store
 
 
 @with_options
@@ -42,37 +36,3 @@ def publish(
         copied = publish(run, store)
     warn(caveats(run))
     say(f"published: {address}, {copied} files copied" if copied else f"complete: {address}")
-
-
-@dataclass(slots=True)
-class Copies:
-    """The copy of a run that `fit` trains; where it fails, the training goes on."""
-
-    run: Path
-    address: str
-    store: Store
-    problem: str = ""
-    """What went wrong last: the same is not said after each round."""
-
-    @classmethod
-    def of(cls, run: Path, address: str | None) -> Copies | None:
-        """The copy that was asked for; an error for an address that no store has."""
-        from selftrain.runs.publish import Store
-
-        return None if address is None else cls(run, address, Store.at(address))
-
-    def update(self, *, rounds_only: bool) -> None:
-        """Copy what is finished; a failure is one warning."""
-        from selftrain.runs.publish import publish
-
-        try:
-            publish(self.run, self.store, rounds_only=rounds_only)
-        except SelftrainError as error:
-            if error.message != self.problem:
-                hint = f"selftrain publish {self.run} {self.address}"
-                warn([f"{error.message}; the training goes on, later: {hint}"])
-            self.problem = error.message
-        else:
-            self.problem = ""
-            if not rounds_only:
-                say(f"published: {self.address}")

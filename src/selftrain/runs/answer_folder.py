@@ -275,17 +275,17 @@ def write_parts(
 
     manifest = order.manifest(model, texts)
     begin(order.folder, manifest)
-    own, done = order.shard.parts(manifest.parts), finished(order.folder)
-    for number in own:
+    wanted_parts, done = order.shard.parts(manifest.parts), finished(order.folder)
+    for number in wanted_parts:
         if number in done:
             check_part(order.folder, number, done[number])
-    missing = {number: manifest.places(number) for number in own if number not in done}
+    missing = {number: manifest.places(number) for number in wanted_parts if number not in done}
     total = sum(map(len, missing.values()))
     steps = iter(machine.progress(range(total), "answering texts", total))
     quiet = replace(machine, progress=silent)
     for number, table in zip(missing, texts.parts(missing.values()), strict=True):
         names, count = columns(model, table, texts=wanted.texts), Count()
-        # Without its number of rows it shows no progress of its own.
+        # Without its number of rows it shows no progress.
         rows = answers(model, replace(table, rows=None), wanted, count, machine=quiet)
         _write_part(
             order.folder, number, names, _checked(rows, steps, order.source, table.rows), count

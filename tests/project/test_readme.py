@@ -120,9 +120,12 @@ def test_the_table_of_the_readme_is_what_the_committed_runs_say() -> None:
     }
     runs: dict[str, list[tuple[float, float]]] = {}
     for line in lines:
-        if line["method"] == "supcon" and line["draw"] == 1024:
+        place = line["variant"], line["seed"]
+        if line["method"] == "supcon" and line["draw"] == 1024 and place in fine_tuned:
+            if line["seed"] not in (12, 21, 42, 87, 100):  # the others are counted for harm alone
+                continue
             name = "eight" if "-" in line["variant"] else line["variant"]
-            before = fine_tuned[line["variant"], line["seed"]]
+            before = fine_tuned[place]
             runs.setdefault(name, []).append((100 * before, 100 * line["accuracy"][line["final"]]))
     page = [cells(line) for line in README.read_text("utf-8").splitlines()]
     shown = {row[0].split()[0]: row[1:] for row in page if len(row) == 5 and row[0].split()}

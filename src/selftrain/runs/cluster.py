@@ -83,18 +83,22 @@ class ClusterVotes:
         settings = {"device": kind, "threads": threads, "cache_mb": machine.cache_mb}
         job = ray.put(self.job)
         left = iter(parts)
-        running: dict[Any, Any] = {}
-        for part in islice(left, room(ray.cluster_resources(), needs)):
+
+        def started(part: Part) -> tuple[Any, Any]:
             worker = actor.remote(job, self.run, self.parts, settings)
-            running[worker.annotate.remote(part)] = worker
+            return worker.annotate.remote(part), worker
+
+        first = islice(left, room(ray.cluster_resources(), needs))
+        running = dict(started(part) for part in first)
         log.info(f"{len(parts)} parts on {len(running)} actors")
         while running:
             (done, *_), _ = ray.wait(list(running))
-            worker = running.pop(done)
             ray.get(done)
             following = next(left, None)
+            # No other name may hold an actor: one that is done would not leave its room.
             if following is not None:
-                running[worker.annotate.remote(following)] = worker
+                running[running[done].annotate.remote(following)] = running[done]
+            del running[done]
 
 
 class PartAnnotator:

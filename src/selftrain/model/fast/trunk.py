@@ -56,6 +56,10 @@ class Memory:
         self._file: IO[bytes] | None = None
         self._states: Any = None  # [tokens, D]
 
+    def __reduce__(self) -> tuple[type[Memory], tuple[()]]:
+        """In another process it is empty: its file is open in this one alone."""
+        return Memory, ()
+
     @property
     def planned(self) -> int:
         """The number of rows that have a place."""

@@ -18,7 +18,6 @@ from selftrain.experiments import storage
 from selftrain.experiments.storage import lost_storage, open_storage, requeue_stopped
 from small_sweep import complete
 
-optuna.logging.set_verbosity(optuna.logging.ERROR)
 pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 
 

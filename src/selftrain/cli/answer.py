@@ -229,7 +229,7 @@ def answer_in_parts(
     done = parts.finished(folder)
     count = parts.counted(done.values())
     say(
-        f"written: {folder}, {count.texts} rows in {total} parts"
+        f"written: {folder}, {count.texts} rows in {total} part{'s' * (total != 1)}"
         if len(done) == total
         else f"{folder} has {len(done)} of {total} parts, {count.texts} rows"
     )

@@ -54,7 +54,7 @@ def main() -> None:
     options = arguments()
     cells = ours(options)
     machine = Machine(threads=options.threads)
-    machine.accelerator()
+    machine.torch_device()
     done = lines.measured(options.out, *KEY)
     for name in options.task:
         task = tasks.find(name)

@@ -64,7 +64,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
     machine = Machine(threads=options.threads)
-    machine.accelerator()
+    machine.torch_device()
     done = lines.measured(options.out, *KEY)
     for name in options.task:
         cut = Taskset.read(options.data, task_of(options.data, name))

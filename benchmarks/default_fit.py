@@ -37,7 +37,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/default_fit.jsonl"))
     options = parser.parse_args()
     machine = Machine(threads=options.threads)
-    machine.accelerator()
+    machine.torch_device()
     backbone = load("minilm")
     for turn in range(options.repeat):
         for name in options.task:

@@ -81,7 +81,7 @@ def variants(method: Method) -> dict[str, Method]:
 def main() -> None:
     options = arguments()
     machine = Machine(threads=options.threads)
-    machine.accelerator()
+    machine.torch_device()
     method, backbone = student_of(options.student)
     dropout_layers = str(method.dropout_layers or "all")
     done = lines.measured(options.out, *KEY)

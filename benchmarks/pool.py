@@ -76,6 +76,7 @@ def before(path: Path) -> dict[str, object]:
 def now(path: Path) -> dict[str, object]:
     """As this version reads it: a pass to clean and name it, and one for all draws."""
     from selftrain.data.draws import Draw
+    from selftrain.data.pool import Pool
     from selftrain.data.read import open_pool
     from selftrain.data.rows import Labelled, Notes, examples
     from selftrain.data.split import make_split
@@ -83,6 +84,7 @@ def now(path: Path) -> dict[str, object]:
 
     gold = [Labelled(examples([text])[0], label) for text, label in GOLD]
     pool = make_split(gold, open_pool([path], notes=Notes()), test=gold, notes=Notes()).unlabelled
+    assert isinstance(pool, Pool)
     draws = [Draw(child(SEED, "slice"), SLICE)]
     draws += [Draw(child(SEED, "pool", number), DRAWN) for number in range(1, ROUNDS + 1)]
     drawn = [pool.draw(each, draws) for each in draws]

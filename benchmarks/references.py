@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/references.jsonl"))
     options = parser.parse_args()
-    Machine(threads=options.threads).accelerator()
+    Machine(threads=options.threads).torch_device()
     done = lines.measured(options.out, *KEY)
     for name in options.task:
         place = (options.test, lines.threads())

@@ -52,7 +52,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/student_round.jsonl"))
     options = parser.parse_args()
     machine = Machine(threads=options.threads)
-    machine.accelerator()
+    machine.torch_device()
     systems: dict[str, AnyTuning] = {
         FULL: Full(),
         "adapter, all layers": Adapter(width=64),

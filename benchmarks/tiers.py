@@ -16,6 +16,7 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from math import ceil
 from pathlib import Path
 from random import Random
@@ -113,9 +114,9 @@ def tiers() -> Iterable[tuple[str, int | None, int, Callable[[], Any]]]:
     for tokens in LENGTHS:
         batch = texts(tokens, draws)
         assert {len(row.ids) for row in model.encode(batch)} == {tokens}
-        yield "encode", tokens, BATCH, lambda batch=batch: model.read(batch)
-        yield f"{PASSES} passes", tokens, BATCH, lambda batch=batch: votes(dropout, batch)
-        yield "predict", tokens, BATCH, lambda tokens=tokens: predict(model, texts(tokens, draws))
+        yield "encode", tokens, BATCH, partial(model.read, batch)
+        yield f"{PASSES} passes", tokens, BATCH, partial(votes, dropout, batch)
+        yield "predict", tokens, BATCH, partial(predict_new, model, tokens, draws)
     vectors = model.read(batch).features.repeat(64, 1)
     yield "head", None, len(vectors), lambda: logits_of(model, vectors).softmax(1)
 
@@ -128,6 +129,11 @@ def words(tokens: int, draws: Random) -> str:
 def texts(tokens: int, draws: Random) -> list[Example]:
     """A batch of new texts: tokens of known ones are kept, and would cost nothing."""
     return [Example(str(number), words(tokens, draws)) for number in range(BATCH)]
+
+
+def predict_new(model: Classifier, tokens: int, draws: Random) -> None:
+    """Answers for texts that no cache of tokens knows."""
+    predict(model, texts(tokens, draws))
 
 
 def predict(model: Classifier, batch: list[Example]) -> None:

@@ -58,7 +58,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/trainer.jsonl"))
     options = parser.parse_args()
     machine = Machine(threads=options.threads)
-    machine.accelerator()
+    machine.torch_device()
     done = lines.measured(options.out, *KEY)
     for name in options.task:
         turns = [t for t in range(options.repeat) if (name, t, lines.threads()) not in done]
@@ -124,7 +124,7 @@ def theirs(
             max_grad_norm=how.max_grad_norm,
             adam_beta2=0.98,
             seed=seed,
-            use_cpu=machine.accelerator().device.type == "cpu",
+            use_cpu=machine.torch_device().type == "cpu",
             save_strategy="no",
             logging_strategy="no",
             report_to=[],

@@ -64,7 +64,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/uncertainty.jsonl"))
     options = parser.parse_args()
     machine = Machine(threads=options.threads)
-    machine.accelerator()
+    machine.torch_device()
     method, backbone = student_of(options.student)
     method = replace(method, pool=options.pool)
     done = lines.measured(options.out, *KEY)

@@ -57,7 +57,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/whole_fit.jsonl"))
     options = parser.parse_args()
     machine = Machine(threads=options.threads)
-    machine.accelerator()
+    machine.torch_device()
     done = lines.measured(options.out, *KEY)
     for name in options.task:
         task = tasks.find(name)

@@ -45,6 +45,7 @@ from selftrain.training.metrics import accuracy, debiased_calibration_error, mac
 from selftrain.training.probe import logits_of
 
 TEST = 1000
+SIGNALS = ("belief gain", "drift", "changed", "belief gain over teacher")
 FOREIGN = "agnews"  # whose texts are foreign to the others; dbpedia's to it
 
 
@@ -202,7 +203,7 @@ def measured(
         "lost": int((~right[final.number] & right[0]).sum()),
         "refused": {round_.number: round_.why for round_ in rounds if not round_.accepted},
         "signals": [
-            [round_.numbers.get(name) for name in ("belief gain", "drift", "changed")]
+            [round_.numbers.get(name) for name in SIGNALS]
             for round_ in rounds[1:]
         ],
         **estimated(estimate(job, rounds, machine), logits, gold),

@@ -75,6 +75,9 @@ def main() -> None:
     print("left out:", told(*left_out(runs)))
     print("all:", fitted(runs))
     print("the product's:", told(*judged(Constants(BELIEF, AGREEMENT, MARGIN), runs)))
+    not_worse, all_such = teacher_looked_better(options.lines)
+    print(f"the teacher had the higher estimate in {all_such} runs; the last round was as good")
+    print(f"or better in {not_worse} of {all_such}")
     print_tasks([run for run in runs if run.final], "final model")
     print_tasks([run for run in runs if not run.final], "teacher")
 
@@ -99,6 +102,18 @@ def intervals(lines: Path) -> tuple[int, int]:
     """``TRAINED_INTERVALS`` of the product."""
     _, held = left_out(all_runs(lines))
     return int(held.sum()), len(held)
+
+
+def teacher_looked_better(lines: Path) -> tuple[int, int]:
+    """``TEACHER_LOOKED_BETTER`` of the product."""
+    pairs = [runs_of(line) for line in variants.lines_of(lines)]
+    constants = Constants(BELIEF, AGREEMENT, MARGIN)
+    last_not_worse = [
+        final.accuracy >= teacher.accuracy
+        for teacher, final in (pair for pair in pairs if len(pair) == 2)
+        if np.diff(constants.estimates([teacher, final])).item() < 0
+    ]
+    return sum(last_not_worse), len(last_not_worse)
 
 
 def print_tasks(runs: Sequence[Run], what: str) -> None:

@@ -1,10 +1,11 @@
 """Tables of on_test_rows.jsonl: gain by task, harm, what the guard refused.
 
     python benchmarks/development/on_test_rows_summary.py on_test_rows.jsonl [--method probe]
+    python benchmarks/development/on_test_rows_summary.py on_test_rows.jsonl --against frozen
 
 "Before" is the teacher by cross entropy (60 steps at 2e-5) on the same rows: the first round of
 ``probe``, or ``head-ft``; the table has the runs of five seeds with one. Harm is counted over all
-runs, those of other seeds too.
+runs, those of other seeds too. ``--against`` compares the ends of two methods on the same rows.
 """
 
 from __future__ import annotations
@@ -24,10 +25,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("lines", type=Path)
     parser.add_argument("--method", default="supcon")
+    parser.add_argument("--against", help="another method, compared run by run")
     options = parser.parse_args()
     every = variants.lines_of(options.lines)
     lines = [each for each in every if each["method"] == options.method]
     plain = [line for line in lines if usual(line)]
+    if options.against:
+        compared(plain, [each for each in every if each["method"] == options.against])
+        return
     before = teachers_before(every)
     print("| | seeds | before | teacher | final | over before | F1 | over teacher | worst seed |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
@@ -55,7 +60,7 @@ def main() -> None:
 
 SEEDS = (12, 21, 42, 87, 100)
 """Of the table."""
-DRAWS = {"probe": 2048, "supcon": 1024}
+DRAWS = {"probe": 2048, "supcon": 1024, "frozen": 1024}
 """Rows of the pool that a recipe reads."""
 BEFORE = ("probe", "head-ft")
 """Methods whose first round is the teacher by cross entropy."""
@@ -67,6 +72,43 @@ def usual(line: Line) -> bool:
         return False
     draw = DRAWS.get(line["method"], line.get("draw"))
     return condition == (16, 3000, False, 0) and line.get("draw", 2048) == draw
+
+
+def compared(lines: list[Line], others: list[Line]) -> None:
+    """The final models of two methods, by task and seed."""
+    other = {(each["variant"], each["seed"]): each for each in others if usual(each)}
+    print("| | seeds | other | method | difference | F1 | worst seed |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
+    differences: dict[str, float] = {}
+    above = pairs = 0
+    for variant in variants.ALL:
+        both = [
+            (other[variant, line["seed"]], line)
+            for line in lines
+            if line["variant"] == variant and (variant, line["seed"]) in other
+        ]
+        if not both:
+            continue
+        theirs, ours = (
+            [100 * each["accuracy"][each["final"]] for each in side]
+            for side in zip(*both, strict=True)
+        )
+        f1 = fmean(100 * (b["macro f1"][b["final"]] - a["macro f1"][a["final"]]) for a, b in both)
+        gains = [b - a for a, b in zip(theirs, ours, strict=True)]
+        differences[variant] = fmean(gains)
+        above, pairs = above + sum(gain > 0 for gain in gains), pairs + len(gains)
+        print(
+            f"| {variant} | {len(both)} | {fmean(theirs):.1f} | {fmean(ours):.1f} "
+            f"| {fmean(gains):+.1f} | {f1:+.1f} | {min(gains):+.1f} |"
+        )
+    for name, members in (("base", variants.BASE), ("skewed", tuple(variants.SKEWED))):
+        own = [differences[variant] for variant in members if variant in differences]
+        if own:
+            print(
+                f"{name}: {len(own)} tasks, mean {fmean(own):+.2f}, median {median(own):+.2f}, "
+                f"worst {min(own):+.2f}"
+            )
+    print(f"above in {above} of {pairs} pairs")
 
 
 def teachers_before(lines: list[Line]) -> dict[tuple[str, int], Line]:

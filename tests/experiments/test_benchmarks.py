@@ -94,16 +94,19 @@ def test_the_table_of_rates_is_what_the_committed_cells_say() -> None:
     assert line("| Head-Prefix, sst2 | `minilm`", "sst2", *head).replace("|  |", "| |") in page
 
 
-def test_the_page_of_development_has_the_table_of_the_committed_runs(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("flags", [(), ("--against", "frozen")], ids=["gains", "against frozen"])
+def test_the_page_of_development_has_the_tables_of_the_committed_runs(
+    flags: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = ROOT / "benchmarks" / "development"
     monkeypatch.syspath_prepend(folder)
-    run(monkeypatch, "development/on_test_rows_summary.py", folder / "on_test_rows.jsonl")
+    script, runs = "development/on_test_rows_summary.py", folder / "on_test_rows.jsonl"
+    run(monkeypatch, script, runs, *flags)
     monkeypatch.delitem(sys.modules, "variants")
     printed = capsys.readouterr().out.splitlines()
     rows = [line for line in printed if line.startswith("| ")]
-    totals = [f"- {line}" for line in printed if line.startswith(("base", "skewed", "harm"))]
+    ends = ("base", "skewed", "harm", "above")
+    totals = [f"- {line}" for line in printed if line.startswith(ends)]
     assert (len(rows), len(totals)) == (17, 3)
     assert {*rows, *totals} <= {*(folder / "README.md").read_text("utf-8").splitlines()}
 

@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 
 from selftrain.training.expected import FROZEN_INTERVALS, TRAINED_INTERVALS
+from selftrain.training.ladder import TEACHER_LOOKED_BETTER
 
 DEVELOPMENT = Path(__file__).parents[2] / "benchmarks" / "development"
 
@@ -38,6 +39,16 @@ def test_how_often_intervals_held_is_what_the_committed_runs_say(
     right, judged = measured
     told = f"intervals held in {right} of {judged}"
     assert told in (DEVELOPMENT / "README.md").read_text("utf-8")
+
+
+def test_how_often_a_favoured_teacher_was_no_better_is_what_the_committed_runs_say(
+    scripts: tuple[ModuleType, ModuleType],
+) -> None:
+    expected_accuracy, _ = scripts
+    runs = DEVELOPMENT / "on_test_rows.jsonl"
+    assert expected_accuracy.teacher_looked_better(runs) == TEACHER_LOOKED_BETTER
+    not_worse, such = TEACHER_LOOKED_BETTER
+    assert f"as good or better in {not_worse} of {such}" in (DEVELOPMENT / "README.md").read_text()
 
 
 def test_a_model_is_judged_by_constants_of_other_tasks(

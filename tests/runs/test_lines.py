@@ -163,6 +163,10 @@ def test_with_fewer_than_four_labels_of_a_class_the_sentence_names_it(labels: in
 
 # ── the ladder ───────────────────────────────────────────────────────────────────────────────
 
+FAVOURED = (
+    "the estimate favours the teacher; in 42 of 46 such runs of ours "
+    "the last round was as good or better"
+)
 RUNGS = [
     Rung("majority", 0.55, None, None, "expected", 0.0),
     Rung("tf-idf", 0.71, 0.58, 0.81, "out of fold", 0.06),
@@ -186,7 +190,16 @@ def test_the_ladder_is_a_table_and_says_which_simpler_model_is_as_good() -> None
     assert list(verdict(RUNGS, "round 6")) == [
         "frozen self-trained is probably as good: 0.85 after 22 s, round 6 0.84 after 1217 s",
         "to keep it: the same command with --keep frozen-self-trained",
+        FAVOURED,
     ]
+
+
+def test_the_ladder_says_how_often_a_teacher_with_the_higher_estimate_was_no_better() -> None:
+    simple, teacher = RUNGS[0], replace(RUNGS[-2], accuracy=0.86)
+    assert [*verdict([simple, teacher, RUNGS[-1]], "round 6")][1:] == [FAVOURED]
+    lower = replace(teacher, accuracy=0.84)
+    assert [*verdict([simple, lower, RUNGS[-1]], "round 6")][1:] == []
+    assert [*verdict([simple, teacher], "teacher")][1:] == []
 
 
 def test_the_ladder_fits_eighty_columns_with_every_number_measured() -> None:

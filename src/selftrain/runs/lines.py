@@ -162,7 +162,7 @@ def ladder_lines(rungs: Sequence[Rung], chosen: str) -> Iterator[str]:
 def verdict(rungs: Sequence[Rung], chosen: str) -> Iterator[str]:
     """Whether a simpler rung is as good as the chosen one, and how to keep it."""
     from selftrain.runs.keep import YARDSTICKS, rung_named
-    from selftrain.training.ladder import as_good
+    from selftrain.training.ladder import TEACHER, TEACHER_LOOKED_BETTER, as_good
 
     found = [rung for rung in rungs if rung.name == chosen and rung.low is not None]
     if not found:
@@ -181,6 +181,13 @@ def verdict(rungs: Sequence[Rung], chosen: str) -> Iterator[str]:
         yield f"{simpler[-1].name} is probably as good: a simple model of yours may do"
     else:
         yield "no simpler model is expected to be as good"
+    teachers = [rung.accuracy or 0 for rung in rungs if rung.name == TEACHER != chosen]
+    if any(accuracy > (found[0].accuracy or 0) for accuracy in teachers):
+        not_worse, runs = TEACHER_LOOKED_BETTER
+        yield (
+            f"the estimate favours the teacher; in {not_worse} of {runs} such runs of ours "
+            "the last round was as good or better"
+        )
 
 
 def shown_rungs(

@@ -189,6 +189,13 @@ simpler model was 3 points worse (benchmarks/development/README.md, section 12).
 """
 
 
+TEACHER_LOOKED_BETTER = (42, 46)
+"""Of so many runs whose teacher had the higher expected accuracy, in how many the last accepted round
+was at least as good on test rows. The folds learn from the same labels as the teacher, so they believe
+it more than a student that outgrew it (benchmarks/development/README.md, section 10).
+"""
+
+
 def as_good(rungs: Sequence[Rung], chosen: str) -> list[Rung]:
     """The simpler rungs whose accuracy is at most a point below that of the chosen one."""
     (accuracy,) = [rung.accuracy for rung in rungs if rung.name == chosen]

@@ -6,8 +6,8 @@
 
 ``demo.txt`` is what ``selftrain demo`` printed, ``demo.svg`` the same as a terminal.
 ``report.json`` has the numbers of that run's report, ``report.html`` is its page as the code of
-today draws it, and ``report.png`` a photograph of the page in chromium. The photograph depends on
-the fonts of a machine, so it is checked by the page it was taken of.
+today draws and words it, and ``report.png`` a photograph of the page in chromium. The photograph
+depends on the fonts of a machine, so it is checked by the page it was taken of.
 """
 
 from __future__ import annotations
@@ -18,9 +18,13 @@ import re
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from io import StringIO
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from selftrain.report.facts import Facts
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES = ROOT / "docs" / "pictures"
@@ -103,7 +107,21 @@ def report_page(raw: str) -> str:
     stored = json.loads(raw)
     names = [field.name for field in fields(Facts)]
     facts = TypeAdapter(Facts).validate_python({name: stored[name] for name in names})
-    return page_of(facts).html
+    return page_of(with_words_of_today(facts)).html
+
+
+def with_words_of_today(facts: Facts) -> Facts:
+    """The facts of a stored run, with the verdict and the counts that the code gives it now."""
+    from selftrain.runs.lines import verdict
+    from selftrain.training.expected import TRAINED_INTERVALS
+
+    assert facts.expected is not None
+    right, intervals = TRAINED_INTERVALS
+    return replace(
+        facts,
+        expected=replace(facts.expected, intervals_right=right, intervals=intervals),
+        verdict=tuple(verdict(facts.ladder, facts.model.name)),
+    )
 
 
 def photograph(page: Path, picture: Path) -> None:

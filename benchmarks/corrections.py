@@ -24,18 +24,15 @@ from random import Random
 from statistics import fmean, stdev
 
 import lines
-import torch
-from torch import Tensor
+from vectors import read_each_text_once
 
 from selftrain.data import task as tasks
 from selftrain.data.read import Columns, read_labelled
-from selftrain.data.rows import Example, Labelled, Notes, Split, uid_of
+from selftrain.data.rows import Labelled, Notes, Split, uid_of
 from selftrain.data.task import Task
 from selftrain.experiments.tasksets import Taskset, find
 from selftrain.method.recipes import recipe
 from selftrain.model.backbone import Backbone, load
-from selftrain.model.classifier import Classifier, Progress
-from selftrain.model.heads import Output
 from selftrain.review.rows import Row, read_rows
 from selftrain.review.worth import most_worth
 from selftrain.runs.audit import gold_labels
@@ -48,7 +45,6 @@ from selftrain.training.evaluate import evaluate
 from selftrain.training.job import Job
 from selftrain.training.loop import last_accepted, self_train
 from selftrain.training.machine import Machine
-from selftrain.training.probe import logits_of
 
 SHOTS = 16
 SEEDS = (12, 21, 42, 87, 100)
@@ -83,25 +79,6 @@ def main() -> None:
             if wanted:
                 measure(cut, test, seed, wanted, options, machine)
     show(options.out)
-
-
-def read_each_text_once() -> None:
-    """Let all models share the vectors of the encoder, which no fit of ``frozen`` changes."""
-    vectors: dict[tuple[str, str | None], Tensor] = {}
-    read = Classifier.read
-
-    def remembered(
-        model: Classifier, examples: Sequence[Example], progress: Progress | None = None
-    ) -> Output:
-        unread = {(each.text, each.pair): each for each in examples}
-        unread = {key: each for key, each in unread.items() if key not in vectors}
-        if unread:
-            found = read(model, [*unread.values()], progress).features
-            vectors.update(zip(unread, found, strict=True))
-        features = torch.stack([vectors[each.text, each.pair] for each in examples])
-        return Output(logits_of(model, features), features)
-
-    Classifier.read = remembered  # type: ignore[method-assign]
 
 
 def task_of(data: Path, name: str) -> Task:

@@ -112,7 +112,7 @@ def annotate(
 
 def fit(model: Classifier, lesson: Lesson, how: Tune, seed: int, longest: int | None) -> None:
     if how.head_start == "regression":
-        regress_head(model, [*lesson.gold, *lesson.easy])
+        regress_head(model, lesson)
     table = Table.of(model, lesson)
     examples = [row.example for row in (*lesson.gold, *lesson.easy, *lesson.hard)]
     plan = steps_of(table, how, Random(seed))

@@ -202,10 +202,7 @@ def measured(
         "won": int((right[final.number] & ~right[0]).sum()),
         "lost": int((~right[final.number] & right[0]).sum()),
         "refused": {round_.number: round_.why for round_ in rounds if not round_.accepted},
-        "signals": [
-            [round_.numbers.get(name) for name in SIGNALS]
-            for round_ in rounds[1:]
-        ],
+        "signals": [[round_.numbers.get(name) for name in SIGNALS] for round_ in rounds[1:]],
         **estimated(estimate(job, rounds, machine), logits, gold),
         "seconds teacher": round(teacher.numbers["seconds"], 1),
         "seconds rounds": round(seconds, 1),

@@ -31,6 +31,7 @@ from selftrain.training.fit import (
     groups,
     numbers,
     regress_head,
+    row_weights,
     slope,
     step_loss,
 )
@@ -343,7 +344,7 @@ def test_a_regression_head_answers_as_the_regression_does(tiny_backbone, classes
     features = model.read([item.example for item in items]).features
     features = (features / features.norm(dim=1).mean()).numpy()  # vectors of length 1 on average
     gold = [task.labels.index(item.label) for item in items]
-    regress_head(model, items)
+    regress_head(model, Lesson(tuple(items)))
     seen = LogisticRegression(max_iter=1000).fit(features, gold)
     expected = torch.from_numpy(seen.predict_proba(features)).float()
     ours = model.probabilities([item.example for item in items])
@@ -353,7 +354,7 @@ def test_a_regression_head_answers_as_the_regression_does(tiny_backbone, classes
 def test_a_regression_head_leaves_a_class_it_has_not_seen_as_it_was(tiny_backbone):
     model = build(THREE, tiny_backbone("bert"), Architecture(Full()), seed=1)
     before = model.head.out.weight[1].clone()
-    regress_head(model, [Labelled(x, "ac"[i % 2]) for i, x in enumerate(POOL[:8])])
+    regress_head(model, Lesson(tuple(Labelled(x, "ac"[i % 2]) for i, x in enumerate(POOL[:8]))))
     assert torch.equal(model.head.out.weight[1], before)
     assert not torch.equal(model.head.out.weight[0], before)
 
@@ -361,8 +362,30 @@ def test_a_regression_head_leaves_a_class_it_has_not_seen_as_it_was(tiny_backbon
 def test_a_regression_head_weighs_the_rows_as_the_lesson_does(tiny_backbone):
     """A row of weight 3 counts as three copies of it."""
     models = [build(TASK, tiny_backbone("bert"), Architecture(Full()), seed=1) for _ in range(2)]
-    regress_head(models[0], [*GOLD[:-1], replace(GOLD[-1], weight=3.0)])
-    regress_head(models[1], [*GOLD, GOLD[-1], GOLD[-1]])
+    regress_head(models[0], Lesson((*GOLD[:-1], replace(GOLD[-1], weight=3.0))))
+    regress_head(models[1], Lesson((*GOLD, GOLD[-1], GOLD[-1])))
     expected = models[1].head.out.weight
     length = (len(GOLD) + 2) / len(GOLD)  # vectors are divided by their mean length: nearly alike
     torch.testing.assert_close(models[0].head.out.weight, expected, rtol=0.02 * length, atol=1e-3)
+
+
+def test_each_class_counts_the_same_in_a_regression_as_scikit_learn_balances_it(tiny_backbone):
+    model = build(TASK, tiny_backbone("bert"), Architecture(Full()), seed=1)
+    items = [Labelled(x, TASK.labels[i < 3]) for i, x in enumerate(POOL[:12])]
+    features = model.read([item.example for item in items]).features
+    features = (features / features.norm(dim=1).mean()).numpy()
+    gold = [TASK.labels.index(item.label) for item in items]
+    regress_head(model, Lesson(tuple(items)))
+    seen = LogisticRegression(max_iter=1000, class_weight="balanced").fit(features, gold)
+    expected = torch.from_numpy(seen.predict_proba(features)).float()
+    ours = model.probabilities([item.example for item in items])
+    torch.testing.assert_close(ours, expected, atol=1e-5, rtol=1e-4)
+
+
+def test_pseudo_labels_keep_their_shares_and_gold_classes_count_the_same():
+    items = tuple(Labelled(x, TASK.labels[i < 3]) for i, x in enumerate(POOL[:12]))
+    labels = torch.tensor([TASK.labels.index(item.label) for item in items])
+    gold_first = Lesson(gold=items[:4], easy=items[4:])
+    assert row_weights(gold_first, labels)[:4].tolist() == pytest.approx([2 / 3, 2 / 3, 2 / 3, 2])
+    assert row_weights(gold_first, labels)[4:].tolist() == [1.0] * 8
+    assert row_weights(Lesson(gold=(), easy=items), labels).tolist() == [1.0] * 12

@@ -30,7 +30,7 @@ def test_a_contrast_of_labels_trains_the_encoder_and_ends_with_a_regression(tiny
     assert fitted.steps == 60
     assert closeness() > 3 * before > 0
     trained = model.head.out.weight.clone()
-    regress_head(model, GOLD)
+    regress_head(model, Lesson(tuple(GOLD)))
     torch.testing.assert_close(model.head.out.weight, trained)
     moving = {id(p) for group in groups(model, how) for p in group["params"]}
     assert moving.isdisjoint({id(p) for p in model.head.parameters()})
@@ -52,7 +52,7 @@ def test_trained_weights_keep_a_share_of_their_way(tiny_backbone):
             between = start[name].lerp(ends[None].state()[name], 0.25)
             assert torch.equal(tensor, between), name
     trained = ends[0.25].head.out.weight.clone()
-    regress_head(ends[0.25], GOLD)
+    regress_head(ends[0.25], Lesson(tuple(GOLD)))
     torch.testing.assert_close(ends[0.25].head.out.weight, trained)
     assert not torch.equal(trained, ends[None].head.out.weight)
 

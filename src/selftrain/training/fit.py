@@ -15,7 +15,7 @@ from random import Random
 import torch
 from torch import Tensor, nn
 
-from selftrain.data.rows import Labelled, Lesson
+from selftrain.data.rows import Lesson
 from selftrain.errors import TrainingError
 from selftrain.method.losses import contrast, smoothness, supcon
 from selftrain.method.spec import Tune
@@ -27,7 +27,7 @@ from selftrain.seeds import child
 from selftrain.training.class_names import class_name_rows
 from selftrain.training.machine import Machine, randomness
 from selftrain.training.ranks import ALONE, Ranks
-from selftrain.training.regression import logistic
+from selftrain.training.regression import equal_classes, logistic
 from selftrain.training.reweigh import Losses, Predict, agreement
 from selftrain.training.steps import Step, Table, cycle, final_mean, steps_of
 
@@ -65,7 +65,7 @@ def fit(model: Classifier, lesson: Lesson, tune: Tune, *, seed: int, machine: Ma
         machine.ranks.copy_first(model.head_state().values())
         return replace(fitted, name_rows=None if name_rows is None else len(name_rows))
     if tune.head_start == "regression":
-        regress_head(model, [*lesson.gold, *lesson.easy])
+        regress_head(model, lesson)
     machine.ranks.copy_first(model.state().values())  # another processor rounds differently
     table = Table.of(model, lesson)
     batches = steps_of(table, tune, Random(child(seed, "batches", 0)))  # noqa: S311
@@ -91,7 +91,7 @@ def fit(model: Classifier, lesson: Lesson, tune: Tune, *, seed: int, machine: Ma
             loss = step_loss(model, table, history.last_step, tune, History(), machine.ranks)
         require_finite([(f"after step {total}", loss)], tune.learning_rate)
     if tune.supcon is not None:
-        regress_head(model, [*lesson.gold, *lesson.easy])
+        regress_head(model, lesson)
         machine.ranks.copy_first(model.head_state().values())
     return Fitted(
         steps=total,
@@ -107,8 +107,8 @@ def fit(model: Classifier, lesson: Lesson, tune: Tune, *, seed: int, machine: Ma
 
 def fit_head(model: Classifier, lesson: Lesson, started: float) -> Fitted:
     """The fit of a tuning that leaves the encoder as it is: one regression, no steps."""
+    regress_head(model, lesson)
     items = [*lesson.gold, *lesson.easy]
-    regress_head(model, items)
     p = model.probabilities([item.example for item in items])
     gold = torch.tensor([model.labels.index(item.label) for item in items])
     return Fitted(
@@ -358,14 +358,25 @@ def slope(total: int, warmup: float) -> Callable[[int], float]:
     return factor
 
 
+def row_weights(lesson: Lesson, labels: Tensor) -> Tensor:
+    """The weights of the gold and the easy rows in a regression, [N]; their classes are given.
+
+    Among the gold rows each class counts the same. Pseudo labels keep the shares of the pool.
+    """
+    weights = torch.tensor([item.weight for item in (*lesson.gold, *lesson.easy)])
+    gold = len(lesson.gold)
+    return torch.cat([equal_classes(labels[:gold], weights[:gold]), weights[gold:]])
+
+
 @torch.no_grad()
-def regress_head(model: Classifier, items: Sequence[Labelled]) -> None:
+def regress_head(model: Classifier, lesson: Lesson) -> None:
     """Set a linear head by logistic regression on the features as they now are."""
     assert model.head is not None
+    items = [*lesson.gold, *lesson.easy]
     features = model.read([item.example for item in items]).features  # [N, D]
     labels = torch.tensor([model.labels.index(item.label) for item in items])
     present = sorted({*labels.tolist()})  # the rows of a class without a text stay as they are
-    weights = torch.tensor([item.weight for item in items])
+    weights = row_weights(lesson, labels)
     given = None if bool((weights == 1).all()) else weights
     found = logistic(features, labels, len(model.labels), strength=1.0, weights=given)
     model.head.out.weight[present] = found.weight[present].to(model.head.out.weight)

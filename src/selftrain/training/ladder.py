@@ -190,9 +190,10 @@ simpler model was 3 points worse (benchmarks/development/README.md, section 12).
 
 
 TEACHER_LOOKED_BETTER = (42, 46)
-"""Of so many runs whose teacher had the higher expected accuracy, in how many the last accepted round
-was at least as good on test rows. The folds learn from the same labels as the teacher, so they believe
-it more than a student that outgrew it (benchmarks/development/README.md, section 10).
+"""In how many runs the last round was no worse, of those that expected more of the teacher.
+
+The folds learn from the same labels as the teacher, so they believe it more than a student that
+outgrew it (test rows; benchmarks/development/README.md, section 10).
 """
 
 

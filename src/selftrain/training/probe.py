@@ -21,7 +21,7 @@ from selftrain.method.spec import ProbeRounds
 from selftrain.model.classifier import Classifier
 from selftrain.model.heads import Output, with_numbers
 from selftrain.training.annotate import CHUNK
-from selftrain.training.fit import Fitted
+from selftrain.training.fit import Fitted, row_weights
 from selftrain.training.machine import Machine, randomness
 from selftrain.training.regression import logistic, minimised
 
@@ -99,7 +99,7 @@ def fit_probe(student: Classifier, lesson: Lesson, probe: ProbeRounds, vectors: 
     x = torch.cat([vectors.gold, vectors.of(row.example for row in lesson.easy)])  # [N, D]
     place = {label: c for c, label in enumerate(student.labels)}
     labels = torch.tensor([place[item.label] for item in items])
-    weights = torch.tensor([item.weight for item in items])
+    weights = row_weights(lesson, labels)
     strength = 1 / (probe.penalty * float(weights.sum()))
     head = logistic(x, labels, len(place), strength=strength, weights=weights)
     soft = torch.eye(len(place))[labels]

@@ -45,6 +45,20 @@ class Linear:
         return replace(self, bias=self.bias + shift)
 
 
+def equal_classes(labels: Tensor, weights: Tensor) -> Tensor:
+    """The weights of rows [K], scaled so that each class counts the same; their sum stays.
+
+    How many labels of a class a person gave says little of its share of the pool. A regression on a
+    few rows would take it for the prior: with 30 labels against 16 it loses up to 18 points.
+
+    >>> equal_classes(torch.tensor([0, 0, 0, 1]), torch.ones(4))
+    tensor([0.6667, 0.6667, 0.6667, 2.0000])
+    """
+    of_class = labels.bincount(weights)  # [C]
+    wanted = weights.sum() / (of_class > 0).sum()
+    return weights * (wanted / of_class)[labels]
+
+
 def mean_length(vectors: Tensor) -> Tensor:
     """By which vectors are divided: encoders differ in it, the penalty should not."""
     length: Tensor = vectors.norm(dim=1).mean()

@@ -19,6 +19,7 @@ def test_demo_on_ones_own_file_prints_the_closing_table(folder: Path, bert: Path
     systems = [row.split("│")[1].split("(")[0].strip() for row in shown]
     assert systems == [
         "majority",
+        "tf-idf + logistic regression",
         "frozen encoder + logistic regression",
         "teacher",
         "round 1",

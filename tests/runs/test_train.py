@@ -258,6 +258,7 @@ def test_the_references_come_first_and_the_kept_round_last(backbone: Backbone) -
     found = scored([round_(0, BAD), round_(1, GOOD)], backbone)
     assert [cell.system for cell in found] == [
         "majority",
+        "tf-idf + logistic regression",
         "frozen encoder + logistic regression",
         "teacher",
         "round 1",

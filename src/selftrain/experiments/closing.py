@@ -9,7 +9,7 @@ from statistics import fmean
 from selftrain.data.rows import Labelled
 from selftrain.experiments.references import FROZEN, MAJORITY, REFERENCES
 from selftrain.experiments.stats import MISSING, mean_of
-from selftrain.training.baselines import FrozenLogistic, Majority
+from selftrain.training.baselines import FrozenLogistic, Majority, TfidfLogistic
 from selftrain.training.evaluate import Predictor, evaluate
 from selftrain.training.job import Job
 from selftrain.training.loop import Round, last_accepted
@@ -19,6 +19,7 @@ Scores = Mapping[str, Mapping[int, float | None]]
 """System → seed → accuracy, a share from 0 to 1; None or left out where a run has no such round."""
 
 FINAL = "final"
+WORDS = "tf-idf + logistic regression"
 
 
 # ── the closing table ────────────────────────────────────────────────────────────────────────
@@ -69,7 +70,7 @@ class Cell:
 def cells(
     rounds: Sequence[Round], job: Job, test: Sequence[Labelled], machine: Machine
 ) -> Iterator[Cell]:
-    """The scores of majority, frozen regression, teacher, each student, and the final model.
+    """The scores of majority, two regressions, teacher, each student, and the final model.
 
     A round whose training broke off has no model and no cell. Probe rounds are scored only where
     one is the final model: their heads differ little.
@@ -79,6 +80,7 @@ def cells(
         return Cell(system, job.seed, evaluate(model, test, machine)["accuracy"])
 
     yield cell(MAJORITY, Majority(job.task, test))
+    yield cell(WORDS, TfidfLogistic(job.task, job.split.labelled))
     yield cell(REFERENCES[FROZEN], FrozenLogistic(job.task, job.backbone, job.split.labelled))
     final = last_accepted(rounds)
     scored: dict[int, Cell] = {}

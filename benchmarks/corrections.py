@@ -7,8 +7,7 @@ For each task and seed a run is trained from 16 labels a class. Then the gold la
 person, the one use of them: the first 10, 20 and 50 rows in the order "most worth a label" get
 their gold label, and as many drawn at random from the same rows; a new run learns from them, as
 `selftrain fit --from` does. All are scored on the same test rows. A line for each fit; what has a
-line is not measured again. Then a table of means over the seeds, and of differences with their
-standard error over the pairs of runs. With ``frozen`` the encoder never changes: it reads each text
+line is not measured again. The table goes to docs/review.md. With ``frozen`` the encoder never changes: it reads each text
 once for all fits.
 """
 
@@ -50,8 +49,11 @@ SHOTS = 16
 SEEDS = (12, 21, 42, 87, 100)
 COUNTS = (10, 20, 50)
 NONE, WORTH, RANDOM = "none", "most worth", "random"
-KEY = ("task", "method", "seed", "chosen", "corrections")
-OUT = Path("benchmarks/results/corrections.jsonl")
+COUNT = "corrections"
+KEY = ("task", "method", "seed", "chosen", COUNT)
+NAMES = {WORTH: "most worth a label", RANDOM: "random"}
+OUT = lines.ROOT / "benchmarks" / "results" / "corrections.jsonl"
+PAGE = lines.ROOT / "docs" / "review.md"
 
 
 def main() -> None:
@@ -64,6 +66,7 @@ def main() -> None:
     parser.add_argument("--test-rows", type=int, default=1000)
     parser.add_argument("--threads", type=int)
     parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--page", type=Path, default=PAGE)
     options = parser.parse_args()
     machine = Machine(threads=options.threads)
     machine.torch_device()
@@ -78,7 +81,8 @@ def main() -> None:
             wanted = [c for c in cells if (name, options.method, seed, *c) not in done]
             if wanted:
                 measure(cut, test, seed, wanted, options, machine)
-    show(options.out)
+    rows = table(lines.read(options.out))
+    lines.write_table(options.page, "corrections.py", "the gain", rows)
 
 
 def task_of(data: Path, name: str) -> Task:
@@ -157,38 +161,44 @@ def verdicts_of(
         yield row.uid, Correction(row.uid, content, row.label, now, verdict, row.round, digest)
 
 
-def show(out: Path) -> None:
-    """Means over the seeds; then what choosing gains over drawing."""
-    rows = []
-    for (task, method, count), mine in sorted(
-        lines.groups(lines.read(out), "task", "method", "corrections").items()
-    ):
-        by = {
-            chosen: {each["seed"]: each for each in mine if each["chosen"] == chosen}
-            for chosen in (NONE, WORTH, RANDOM)
-        }
-        means = [percent([each["accuracy"] for each in by[name].values()]) for name in by]
-        wrong = [mean([each["wrong"] for each in by[name].values()]) for name in (WORTH, RANDOM)]
-        both = by[WORTH].keys() & by[RANDOM].keys()
-        gains = [by[WORTH][seed]["accuracy"] - by[RANDOM][seed]["accuracy"] for seed in both]
-        rows.append((task, method, count, len(both), *means, gain(gains), *wrong))
-    head = ("task", "method", "corrections", "seeds", *(NONE, WORTH, RANDOM), "gain")
-    lines.show_table((*head, "wrong, most worth", "wrong, random"), rows)
+# ── the page ─────────────────────────────────────────────────────────────────────────────────
 
 
-def percent(values: Sequence[float]) -> str:
-    return f"{100 * fmean(values):.1f}" if values else "–"
+def table(every: Sequence[lines.Line]) -> Iterator[str]:
+    """Mean accuracy over the seeds, by task; then what choosing gains over drawing."""
+    counts = sorted({line["corrections"] for line in every} - {0})
+    yield f"| | seeds | corrected rows: | 0 | {' | '.join(map(str, counts))} |"
+    yield f"|---|---:|---|---:{'|---:' * len(counts)}|"
+    for (task, method), mine in lines.groups(every, "task", "method").items():
+        seeds = len({line["seed"] for line in mine})
+        for chosen in (WORTH, RANDOM):
+            by = lines.groups([line for line in mine if line["chosen"] in (NONE, chosen)], COUNT)
+            cells = " | ".join(percent(by.get((count,), [])) for count in (0, *counts))
+            yield f"| {task}, `{method}` | {seeds} | {NAMES[chosen]} | {cells} |"
+    yield ""
+    for (method, count), mine in sorted(lines.groups(every, "method", COUNT).items()):
+        if count:
+            yield f"- `{method}`, {count} rows: {gain(mine)}."
 
 
-def mean(values: Sequence[float]) -> str:
-    return f"{fmean(values):.1f}" if values else "–"
+def percent(mine: Sequence[lines.Line]) -> str:
+    return f"{100 * fmean(line['accuracy'] for line in mine):.1f}" if mine else "–"
 
 
-def gain(values: Sequence[float]) -> str:
-    if len(values) < 2:
-        return percent(values)
-    error = stdev(values) / len(values) ** 0.5
-    return f"{100 * fmean(values):+.1f} ± {100 * error:.1f}"
+def gain(mine: Sequence[lines.Line]) -> str:
+    """What suggested rows give over random ones, and how many of each had a wrong label."""
+    pairs = [
+        {line["chosen"]: line for line in pair}
+        for pair in lines.groups(mine, "task", "seed").values()
+        if len(pair) == 2
+    ]
+    gains = [100 * (pair[WORTH]["accuracy"] - pair[RANDOM]["accuracy"]) for pair in pairs]
+    worth, drawn = (fmean(pair[name]["wrong"] for pair in pairs) for name in (WORTH, RANDOM))
+    error = stdev(gains) / len(gains) ** 0.5
+    return (
+        f"{fmean(gains):+.1f} points over random ones (standard error {error:.1f}, {len(gains)} "
+        f"pairs of runs); {worth:.1f} of them had a wrong label, {drawn:.1f} of the random ones"
+    )
 
 
 if __name__ == "__main__":

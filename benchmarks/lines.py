@@ -84,3 +84,13 @@ def show_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table in Markdown."""
     for row in (head, ["---"] * len(head), *rows):
         print("|", " | ".join(map(str, row)), "|")
+
+
+def write_table(page: Path, script: str, name: str, rows: Iterable[str]) -> None:
+    """Put lines of Markdown between the two comments on a page that ask for them."""
+    table = "\n".join(rows)
+    start, end = f"<!-- {script} writes {name} -->", f"<!-- end of {name} -->"
+    before, found, rest = page.read_text("utf-8").partition(start)
+    if found and table:
+        text = f"{before}{start}\n\n{table}\n\n{end}{rest.partition(end)[2]}"
+        page.write_text(text, "utf-8")

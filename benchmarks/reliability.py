@@ -40,7 +40,6 @@ from selftrain.errors import LockedError, SelftrainError, out_of_memory
 
 OUT = lines.ROOT / "benchmarks" / "results" / "reliability.jsonl"
 PAGE = lines.ROOT / "docs" / "reliability.md"
-START, END = "<!-- reliability.py writes this table -->", "<!-- end of the table -->"
 MOMENTS = ("teacher", "annotation", "student", "probe round", "judging", "writing")
 COUNTS = {"kill": 200, "disk": 60, "memory": 30, "clock": 10, "writers": 10, "threads": 20}
 COUNTS["processes"] = 20
@@ -352,17 +351,11 @@ DOING = {
 }
 
 
-def table(every: list[lines.Line]) -> str:
+def table(every: list[lines.Line]) -> Iterator[str]:
     """The table in Markdown."""
-    head = "| fault | runs | same models after the same command |\n|---|---:|---:|\n"
-    return head + "".join(f"| {name} | {runs} | {same} |\n" for name, runs, same in rows(every))
-
-
-def write_page(page: Path, every: list[lines.Line]) -> None:
-    text = page.read_text("utf-8")
-    before, _, rest = text.partition(START)
-    after = rest.partition(END)[2]
-    page.write_text(f"{before}{START}\n\n{table(every)}\n{END}{after}", "utf-8")
+    yield "| fault | runs | same models after the same command |"
+    yield "|---|---:|---:|"
+    yield from (f"| {name} | {runs} | {same} |" for name, runs, same in rows(every))
 
 
 # ── the command ──────────────────────────────────────────────────────────────────────────────
@@ -396,7 +389,7 @@ def main() -> None:
                     line = {"fault": fault, "number": number}
                     lines.append(given.out, line | FAULTS[fault](place, at, number))
     every = lines.read(given.out)
-    write_page(given.page, every)
+    lines.write_table(given.page, "reliability.py", "faults of a run", table(every))
     sys.exit(any(not line["fine"] for line in every))
 
 

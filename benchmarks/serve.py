@@ -360,14 +360,8 @@ VERDICTS = ("right", "refused", "left", "lost", "wrong")
 
 
 def write_page(page: Path, every: list[lines.Line]) -> None:
-    text = page.read_text("utf-8")
-    for name, rows in (("load", load_table(every)), ("faults", fault_table(every))):
-        start, end = f"<!-- serve.py writes {name} -->", f"<!-- end of {name} -->"
-        before, found, rest = text.partition(start)
-        table = "\n".join(rows)
-        if found and table:
-            text = f"{before}{start}\n\n{table}\n\n{end}{rest.partition(end)[2]}"
-    page.write_text(text, "utf-8")
+    lines.write_table(page, "serve.py", "load", load_table(every))
+    lines.write_table(page, "serve.py", "faults", fault_table(every))
 
 
 def main() -> None:

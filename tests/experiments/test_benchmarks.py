@@ -42,8 +42,23 @@ def test_the_table_of_faults_is_what_the_committed_lines_say() -> None:
     script = runpy.run_path(str(ROOT / "benchmarks" / "reliability.py"), run_name="imported")
     lines = script["lines"].read(script["OUT"])
     assert all(line["fine"] for line in lines)
+    assert "\n".join(script["table"](lines)) in script["PAGE"].read_text("utf-8")
+
+
+def test_the_table_of_corrections_is_what_the_committed_lines_say() -> None:
+    script = runpy.run_path(str(ROOT / "benchmarks" / "corrections.py"), run_name="imported")
+    measured = script["lines"].read(script["OUT"])
+    assert "\n".join(script["table"](measured)) in script["PAGE"].read_text("utf-8")
+
+
+def test_the_tables_of_the_server_are_what_the_committed_lines_say() -> None:
+    script = runpy.run_path(str(ROOT / "benchmarks" / "serve.py"), run_name="imported")
+    measured = script["lines"].read(script["OUT"])
     page = script["PAGE"].read_text("utf-8")
-    assert script["table"](lines) in page or not lines
+    for table in ("load_table", "fault_table"):
+        rows = [*script[table](measured)]
+        assert len(rows) > 4
+        assert "\n".join(rows) in page
 
 
 def test_the_cost_model_is_what_the_committed_rates_give() -> None:

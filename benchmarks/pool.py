@@ -74,7 +74,7 @@ def before(path: Path) -> dict[str, object]:
 
 
 def now(path: Path) -> dict[str, object]:
-    """As this version reads it: a pass to clean and name it, and one for all draws."""
+    """As this version reads it: one pass, which cleans it, names it and draws from it."""
     from selftrain.data.draws import Draw
     from selftrain.data.pool import Pool
     from selftrain.data.read import open_pool
@@ -83,10 +83,11 @@ def now(path: Path) -> dict[str, object]:
     from selftrain.seeds import child
 
     gold = [Labelled(examples([text])[0], label) for text, label in GOLD]
-    pool = make_split(gold, open_pool([path], notes=Notes()), test=gold, notes=Notes()).unlabelled
-    assert isinstance(pool, Pool)
     draws = [Draw(child(SEED, "slice"), SLICE)]
     draws += [Draw(child(SEED, "pool", number), DRAWN) for number in range(1, ROUNDS + 1)]
+    source = open_pool([path], notes=Notes())
+    pool = make_split(gold, source, test=gold, notes=Notes(), draws=lambda: draws).unlabelled
+    assert isinstance(pool, Pool)
     drawn = [pool.draw(each, draws) for each in draws]
     return {"pool": pool.fingerprint, "rows": [[row.uid for row in rows] for rows in drawn]}
 

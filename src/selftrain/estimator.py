@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -43,6 +44,7 @@ from selftrain.errors import DataError, ModelError, RunError
 from selftrain.runs.manifest import MANIFEST
 
 if TYPE_CHECKING:
+    from selftrain.data.pool import Draws
     from selftrain.data.task import Task
     from selftrain.method.spec import Method
     from selftrain.model.classifier import Classifier
@@ -129,6 +131,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         from selftrain.method.changes import backbone_for
         from selftrain.model.backbone import load
         from selftrain.runs.lines import line_of, logged_to
+        from selftrain.training.draw import draws_of
         from selftrain.training.estimate import estimate
         from selftrain.training.job import Job
         from selftrain.training.loop import last_accepted, self_train
@@ -140,9 +143,10 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         classes = classes_of(labels)
         notes = Notes()
         notes.add(SAME_CLASS, changed_by_cleaning(labels, classes))
-        split = split_of(examples_of(X), labels, pool_of(unlabelled, notes), notes)
-        task = self._task(classes, pair=split.labelled[0].example.pair is not None)
         method = self._method()
+        draws = partial(draws_of, method, self.seed)
+        split = split_of(examples_of(X), labels, pool_of(unlabelled, notes), notes, draws)
+        task = self._task(classes, pair=split.labelled[0].example.pair is not None)
         backbone = load(self.backbone or backbone_for(method))
         counted = [f"{what}: {count}" for what, count in notes]
         job = Job(task, split, method, backbone, self.seed)
@@ -307,6 +311,7 @@ def split_of(
     labels: Sequence[Any],
     more: Sequence[Example] | PoolFiles,
     notes: Notes,
+    draws: Draws,
 ) -> Split:
     """The split of a run: labelled rows, and the pool of rows without a label."""
     if len(examples) != len(labels):
@@ -333,7 +338,7 @@ def split_of(
             "put them into the pool, or leave them out",
         )
     every = more if isinstance(more, PoolFiles) else [*pool, *more]
-    split = make_split(gold, every, notes=notes)
+    split = make_split(gold, every, notes=notes, draws=draws)
     notes.counts.pop("numeric labels kept as strings", None)  # here they come back as numbers
     return split
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from formats import as_csv
 from selftrain.data import pool as pool_room
 from selftrain.data import read as read_room
-from selftrain.data.draws import Draw, draw_together
+from selftrain.data.draws import Draw, Drawing
 from selftrain.data.fewshot import fingerprint
 from selftrain.data.pool import clean_pool
 from selftrain.data.read import read_unlabelled
@@ -43,16 +43,14 @@ def draw(rows: list[Example], size: int, seed: int) -> list[Example]:
 def test_draws_together_are_the_draws_one_by_one(uids: list[str], sizes: list[int]) -> None:
     rows = [Example(uid, f"text of {uid}") for uid in uids]
     draws = [Draw(seed, size) for seed, size in enumerate(sizes)]
-    found = draw_together(((row.uid, row.text, row.pair) for row in rows), draws)
-    assert found == {each: draw(rows, each.size, seed=each.seed) for each in draws}
+    assert Drawing(draws).read(rows) == {each: draw(rows, each.size, seed=each.seed) for each in draws}
 
 
 def test_a_large_pool_is_drawn_like_a_list() -> None:
     """Enough rows that what is found is cut many times."""
     rows = examples([str(number) for number in range(20_000)])
-    fields = [(None, row.text, None) for row in rows]
     wanted = Draw(5, 40)
-    assert draw_together(fields, [wanted])[wanted] == draw(rows, 40, seed=5)
+    assert Drawing([wanted]).read(rows)[wanted] == draw(rows, 40, seed=5)
 
 
 def test_the_fingerprint_of_a_pool_is_that_of_earlier_versions() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields, replace
+from functools import partial
 
 import pytest
 
@@ -123,21 +124,24 @@ class Counted:
         self.reads += 1
 
 
-def test_a_run_reads_its_pool_twice_and_draws_what_lists_give(monkeypatch) -> None:
+@pytest.mark.parametrize("told", [True, False], ids=["draws told", "draws not told"])
+def test_a_run_reads_its_pool_once_and_draws_what_lists_give(told, monkeypatch) -> None:
     monkeypatch.setattr(pool_room, "MAX_ROWS_IN_MEMORY", 100)
     rows = examples([f"text {number}" for number in range(3_000)])
     source = Counted([*rows, *rows[:7], Example("x", " ")])
-    split = make_split(GOLD, source, notes=Notes())
-    job = Job(TASK, split, replace(METHOD, rounds=3), None, 12)
-    by_hand = Job(TASK, make_split(GOLD, rows, notes=Notes()), replace(METHOD, rounds=3), None, 12)
+    method = replace(METHOD, rounds=3)
+    draws = partial(draws_of, method, 12) if told else tuple
+    split = make_split(GOLD, source, notes=Notes(), draws=draws)
+    job = Job(TASK, split, method, None, 12)
+    by_hand = Job(TASK, make_split(GOLD, rows, notes=Notes()), method, None, 12)
     assert source.reads == 1
     for number in (1, 2, 3, 1):
-        wanted = list(draws_of(by_hand))[number]
+        wanted = list(draws_of(by_hand.method, by_hand.seed))[number]
         assert pool_of_round(job, number) == draw(rows, wanted.size, seed=wanted.seed)
-    wanted = next(draws_of(job))
+    wanted = next(draws_of(job.method, job.seed))
     assert slice_rows(job) == draw(rows, wanted.size, seed=wanted.seed)
     assert split.unlabelled.fingerprint == fingerprint(rows)
-    assert source.reads == 2
+    assert source.reads == (1 if told else 2)
 
 
 # ── no gold label of the pool is ever seen ───────────────────────────────────────────────────────

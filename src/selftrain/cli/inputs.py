@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from selftrain.cli.again import Earlier
     from selftrain.cli.config import Config
     from selftrain.cli.options import DataOptions, DeviceOptions
+    from selftrain.data.draws import Draw
     from selftrain.data.places import Place
+    from selftrain.data.pool import Draws
     from selftrain.data.rows import Example, Labelled, Notes, Split
     from selftrain.data.task import Task
     from selftrain.method.spec import Method
@@ -28,8 +30,10 @@ if TYPE_CHECKING:
 # ── what a run learns from ──
 
 
-def read_rows(files: DataOptions, settings: Config, notes: Notes) -> tuple[Split, list[Labelled]]:
-    """The split a run learns from, and the test rows; nothing heavy is loaded."""
+def read_rows(
+    files: DataOptions, settings: Config, notes: Notes, draws: Draws = tuple
+) -> tuple[Split, list[Labelled]]:
+    """The split a run learns from, and the test rows; nothing heavy is loaded for a short pool."""
     from selftrain.data.fewshot import sample
     from selftrain.data.read import Columns, open_pool, read_labelled
     from selftrain.data.split import make_split
@@ -43,7 +47,7 @@ def read_rows(files: DataOptions, settings: Config, notes: Notes) -> tuple[Split
     pool = open_pool(files.unlabelled, columns, how, notes=notes)
     dev = read_labelled(files.dev, columns, how, notes=notes) if files.dev else []
     test = read_labelled(files.test, columns, how, notes=notes) if files.test else []
-    return make_split(gold, pool, dev, test=test, notes=notes), test
+    return make_split(gold, pool, dev, test=test, notes=notes, draws=draws), test
 
 
 def check_one_stdin(*files: Place | None) -> None:
@@ -199,24 +203,33 @@ def prepare(
     from selftrain.data.rows import Notes
 
     notes = Notes()
+
+    def method_asked() -> Method:
+        from selftrain.method.changes import method_of
+
+        if earlier is not None:
+            return earlier.method(settings)
+        return method_of(settings.method, settings.preset)
+
+    def draws() -> Iterable[Draw]:
+        from selftrain.training.draw import draws_of
+
+        return draws_of(method_asked(), settings.seed)
+
     with watch.busy("reading"):
-        split, test = read_rows(files, settings, notes)
+        split, test = read_rows(files, settings, notes, draws)
         if earlier is not None:
             split = earlier.split(split, files.unlabelled, notes)
     tell(notes, columns=True)
     with watch.busy("loading"):
-        from selftrain.method.changes import method_of
         from selftrain.model.precision import check_precision, precision_named
         from selftrain.training.job import Job
         from selftrain.training.preflight import preflight, prompt_unused
 
         machine = machine_of(settings, watch)
         precision = precision_named(settings.precision)
-        if earlier is None:
-            method, start = method_of(settings.method, settings.preset), None
-        else:
-            method = earlier.method(settings)
-            start = earlier.task(row.label for row in split.labelled)
+        method = method_asked()
+        start = None if earlier is None else earlier.task(row.label for row in split.labelled)
         warn(prompt_unused(settings.task, method))
         task = task_of(settings.task, split, start)
         find_backbone = backbone_of if earlier is None else earlier.backbone

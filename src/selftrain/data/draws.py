@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from hashlib import blake2b
 
-from selftrain.data.rows import Example, uid_of
+from selftrain.data.rows import Example
+
+MAX_ROWS_DRAWN = 2**20
+"""Rows of several draws that are kept together; larger draws have a pass of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,20 +20,36 @@ class Draw:
     size: int
 
 
-def draw_together(
-    rows: Iterable[tuple[str | None, str, str | None]], draws: Sequence[Draw]
-) -> dict[Draw, list[Example]]:
-    """The rows of each draw, of all uids those with the smallest ``seeds.uniform``."""
-    smallest = [_Smallest(draw) for draw in draws]
-    blake2b = hashlib.blake2b
-    for uid, text, pair in rows:
-        name = uid or uid_of(text, pair)
-        raw = name.encode("utf-8", "surrogatepass")
-        for each in smallest:
+class Drawing:
+    """Several draws from one stream of rows: of all uids those with the smallest ``seeds.uniform``."""
+
+    def __init__(self, draws: Iterable[Draw]) -> None:
+        self._smallest = [_Smallest(draw) for draw in draws]
+
+    def add(self, uid: str, text: str, pair: str | None) -> None:
+        """Offer the next row to every draw."""
+        raw = uid.encode("utf-8", "surrogatepass")
+        for each in self._smallest:
             digest = blake2b(each.prefix + raw, digest_size=8).digest()
             if digest < each.limit:
-                each.add(digest, name, text, pair)
-    return {each.draw: each.rows() for each in smallest}
+                each.add(digest, uid, text, pair)
+
+    def read(self, rows: Iterable[Example]) -> dict[Draw, list[Example]]:
+        """The rows of each draw, after all of these have been offered."""
+        for row in rows:
+            self.add(row.uid, row.text, row.pair)
+        return {each.draw: each.rows() for each in self._smallest}
+
+
+def drawn_together(draws: Iterable[Draw]) -> list[Draw]:
+    """The first of these draws, each once, whose rows may be kept at the same time."""
+    found: list[Draw] = []
+    room = MAX_ROWS_DRAWN
+    for draw in draws:
+        if draw.size <= room and draw not in found:
+            found.append(draw)
+            room -= draw.size
+    return found
 
 
 class _Smallest:

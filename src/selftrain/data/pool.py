@@ -1,21 +1,22 @@
 """The pool: unlabelled examples without empty rows, duplicates, or texts used elsewhere.
 
-A pool is cleaned in one pass over its source, which also counts it and takes its fingerprint. A
-short pool is kept in memory. Of a long one a bit for each row of the source remains, so reading it
-again takes no hashes; a second pass then serves every draw of a run together.
+A pool is cleaned in one pass over its source, which also counts it, takes its fingerprint and draws
+the rows of all rounds. A short pool is kept in memory. Of a long one the drawn rows remain, and a bit
+for each row of the source, so reading it again takes no hashes.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import chain, compress
 from typing import Protocol, runtime_checkable
 
-from selftrain.data.draws import Draw, draw_together
+from selftrain.data.draws import MAX_ROWS_DRAWN, Draw, Drawing, drawn_together
 from selftrain.data.fewshot import fingerprint, fingerprint_of, row_hash
 from selftrain.data.rows import Example, Labelled, Notes, uid_of
 
@@ -23,13 +24,12 @@ MAX_ROWS_IN_MEMORY = 100_000
 """A pool with more rows is read from its source each time."""
 MAX_CHARACTERS_IN_MEMORY = 2**28
 """So is one with more characters: a few long texts need the memory of many short ones."""
-MAX_ROWS_DRAWN = 2**20
-"""Rows of several draws that are kept together; larger draws have a pass of their own."""
-
 Fields = tuple[str | None, str, str | None]
 """The uid, text and pair of a row; the uid is None where it is the hash of the text."""
 Excluded = Sequence[tuple[str, Collection[str]]]
 """Texts, as ``plain_text`` gives them, that are no part of a pool, and what they are called."""
+Draws = Callable[[], Iterable[Draw]]
+"""What a run draws from its pool; only asked for a pool that is too long for memory."""
 
 
 @runtime_checkable
@@ -82,28 +82,26 @@ class Pool:
     def draw(self, wanted: Draw, others: Iterable[Draw] = ()) -> list[Example]:
         """The rows of a draw; in the same pass those of other draws, which are asked for later."""
         if wanted not in self.drawn:
-            together = [wanted]
-            room = MAX_ROWS_DRAWN - wanted.size
-            for other in others:
-                if other.size <= room and other not in (*together, *self.drawn):
-                    together.append(other)
-                    room -= other.size
-            if room < 0:  # it is used once, and would take the memory of many
-                return draw_together(self.fields(), together)[wanted]
-            self.drawn.update(draw_together(self.fields(), together))
+            missing = (draw for draw in others if draw not in self.drawn)
+            found = Drawing(drawn_together([wanted, *missing]) or [wanted]).read(self)
+            if wanted.size > MAX_ROWS_DRAWN:  # it is used once, and would take the memory of many
+                return found[wanted]
+            self.drawn.update(found)
         return list(self.drawn[wanted])
 
 
-def clean_pool(source: Iterable[Example], excluded: Excluded = (), *, notes: Notes) -> Pool:
-    """Read a source once: clean and count its rows, note what is dropped, keep few in memory.
+def clean_pool(
+    source: Iterable[Example], excluded: Excluded = (), *, notes: Notes, draws: Draws = tuple
+) -> Pool:
+    """Read a source once: clean, count and draw its rows, note what is dropped, keep few in memory.
 
     A source with ids of which some came twice is read again, to see whether they name rows.
     """
-    pool, repeat, found = _cleaned(source, excluded)
+    pool, repeat, found = _cleaned(source, excluded, draws)
     if repeat and isinstance(source, HasIds):
         named = source.with_unique_uids(notes)
         if named is not source:
-            pool, _, found = _cleaned(named, excluded)
+            pool, _, found = _cleaned(named, excluded, draws)
     for text, count in found:
         notes.add(text, count)
     return pool
@@ -154,11 +152,14 @@ def plain_text(text: str, pair: str | None) -> str:
 # ── one pass ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _cleaned(source: Iterable[Example], excluded: Excluded) -> tuple[Pool, bool, Notes]:
+def _cleaned(
+    source: Iterable[Example], excluded: Excluded, draws: Draws
+) -> tuple[Pool, bool, Notes]:
     """The clean pool of a source, whether some id came twice, and what was dropped."""
     cleaning, bits = _Cleaning(excluded), _Bits()
     rows: list[Example] = []
-    size, total, room, fits = 0, 0, MAX_CHARACTERS_IN_MEMORY, True
+    drawing: Drawing | None = None  # once the pool is too long for memory
+    size, total, room = 0, 0, MAX_CHARACTERS_IN_MEMORY
     is_in_pool = cleaning.is_in_pool
     for uid, text, pair in _fields_of(source):
         content = uid_of(text, pair)
@@ -169,15 +170,20 @@ def _cleaned(source: Iterable[Example], excluded: Excluded) -> tuple[Pool, bool,
         size += 1
         name = uid or content
         total += row_hash(name, text, pair)
-        if fits:
+        if drawing is None:
+            rows.append(Example(name, text, pair))
             room -= len(name) + len(text) + len(pair or "")
-            fits = size <= MAX_ROWS_IN_MEMORY and room >= 0
-            if fits:
-                rows.append(Example(name, text, pair))
-            else:
+            if size > MAX_ROWS_IN_MEMORY or room < 0:
+                drawing = Drawing(drawn_together(draws()))
+                drawing.read(rows)
                 rows.clear()
+        else:
+            drawing.add(name, text, pair)
     named = fingerprint_of(size, total)
-    pool = Pool(tuple(rows), size, named) if fits else Pool(source, size, named, bits.packed())
+    if drawing is None:
+        pool = Pool(tuple(rows), size, named)
+    else:
+        pool = Pool(source, size, named, bits.packed(), drawing.read(()))
     return pool, cleaning.id_came_twice, cleaning.notes
 
 
@@ -212,7 +218,7 @@ class _Cleaning:
     def _why_dropped(self, id: int | None, text: str, pair: str | None, content: str) -> str:
         if not text or text.isspace() or (pair is not None and (not pair or pair.isspace())):
             return "empty pool rows dropped"
-        key = hash_of(content)
+        key = hash_of_uid(content)
         if id is None:
             if not self._seen.add(key):
                 return "duplicate pool rows dropped"
@@ -275,11 +281,23 @@ def _unpacked(packed: bytes) -> Iterator[int]:
 
 
 def hash_of(name: str) -> int:
-    """A 64-bit hash of a name, never 0."""
+    """A 64-bit hash of a name, never 0; of a uid that ``uid_of`` gave the one made from its digits."""
     # Among n names two have the same hash with a chance of about n² / 2^65: one in 37 million for
     # a million names. The later row would be dropped as a duplicate, the same in every run.
+    if is_like_uid(name):
+        return hash_of_uid(name)
     raw = name.encode() if name.isascii() else name.encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(raw, digest_size=8).digest(), "big") or 1
+
+
+def hash_of_uid(uid: str) -> int:
+    """The same for what is a hash already, which needs no second one."""
+    return int(uid, 16) % PRIME or 1
+
+
+PRIME = 2**64 - 59
+"""The largest of 64 bits. Ids of twenty digits that count up differ in it as hashes do."""
+is_like_uid = re.compile("[0-9a-f]{20}").fullmatch
 
 
 class HashSet:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
-from selftrain.data.pool import clean_pool, plain_of, text_key
+from selftrain.data.pool import Draws, clean_pool, plain_of, text_key
 from selftrain.data.rows import Example, Labelled, Notes, Split, uid_of
 from selftrain.errors import DataError, closest, listing
 
@@ -18,11 +18,13 @@ def make_split(
     *,
     test: Sequence[Labelled] = (),
     notes: Notes,
+    draws: Draws = tuple,
 ) -> Split:
     """Check the rows of a run and remove overlaps, so that no score comes from a text learnt from.
 
     Labelled, dev and test texts leave the pool, and labelled texts leave dev. Test rows are only
-    compared: they are not part of the split, and one that is also labelled is noted.
+    compared: they are not part of the split, and one that is also labelled is noted. ``draws`` says
+    what the run will draw from a pool that is too long for memory.
 
     >>> from selftrain.data.rows import examples
     >>> gold = [Labelled(each, each.text[0]) for each in examples(["a1", "a2", "b1", "b2"])]
@@ -42,7 +44,7 @@ def make_split(
     _note_labelled_test_rows(test, gold, notes)
     others = [("test", test), ("labelled or dev", [*gold, *dev_rows])]
     excluded = [(what, frozenset(map(plain_of, rows))) for what, rows in others]
-    pool = clean_pool(unlabelled, excluded, notes=notes)
+    pool = clean_pool(unlabelled, excluded, notes=notes, draws=draws)
     if not len(pool):
         raise DataError(
             "the pool is empty: every row is empty, repeated, or also a labelled, dev or test row",

@@ -28,7 +28,7 @@ def pool_of_round(job: Job, number: int) -> list[Example] | Pool:
     sorting would load it. Dropout is drawn chunk by chunk, so there the order of the source decides
     which noise a row gets.
     """
-    pool, wanted = job.split.unlabelled, draw_of_round(job, number)
+    pool, wanted = job.split.unlabelled, draw_of_round(job.method, job.seed, number)
     if wanted is not None:
         return _drawn(job, wanted)
     if isinstance(pool, Pool) and not pool.in_memory:
@@ -36,12 +36,12 @@ def pool_of_round(job: Job, number: int) -> list[Example] | Pool:
     return draw(pool, None, seed=child(job.seed, "pool", number))
 
 
-def draw_of_round(job: Job, number: int) -> Draw | None:
+def draw_of_round(method: Method, seed: int, number: int) -> Draw | None:
     """What a round draws from the pool; None where it takes all of it."""
-    size = None if job.method.pool == "all" else job.method.pool
-    if job.method.probe is not None and number:
-        return Draw(child(job.seed, "pool"), min(size or MAX_VECTORS, MAX_VECTORS))
-    return None if size is None else Draw(child(job.seed, "pool", number), size)
+    size = None if method.pool == "all" else method.pool
+    if method.probe is not None and number:
+        return Draw(child(seed, "pool"), min(size or MAX_VECTORS, MAX_VECTORS))
+    return None if size is None else Draw(child(seed, "pool", number), size)
 
 
 def different_draws(method: Method) -> range:
@@ -58,32 +58,32 @@ def slice_rows(job: Job) -> list[Example]:
     if job.method.probe is not None:
         pool = pool_of_round(job, 1)
         assert isinstance(pool, list)
-        return pool[: slice_draw(job).size]
-    return _drawn(job, slice_draw(job))
+        return pool[: slice_draw(job.method, job.seed).size]
+    return _drawn(job, slice_draw(job.method, job.seed))
 
 
-def slice_draw(job: Job) -> Draw:
+def slice_draw(method: Method, seed: int) -> Draw:
     """The draw of the fixed rows."""
-    size = GUARDED_SLICE_ROWS if job.method.guard == "folds" else SLICE_ROWS
-    return Draw(child(job.seed, "slice"), size)
+    size = GUARDED_SLICE_ROWS if method.guard == "folds" else SLICE_ROWS
+    return Draw(child(seed, "slice"), size)
 
 
-def draws_of(job: Job) -> Iterator[Draw]:
+def draws_of(method: Method, seed: int) -> Iterator[Draw]:
     """All that a run draws from its pool, the fixed rows first."""
-    if job.method.probe is None:
-        yield slice_draw(job)
-    adapts = [] if job.method.tapt is None else [0]
-    for number in (*adapts, *different_draws(job.method)):
-        wanted = draw_of_round(job, number)
+    if method.probe is None:
+        yield slice_draw(method, seed)
+    adapts = [] if method.tapt is None else [0]
+    for number in (*adapts, *different_draws(method)):
+        wanted = draw_of_round(method, seed, number)
         if wanted is not None:
             yield wanted
 
 
 def _drawn(job: Job, wanted: Draw) -> list[Example]:
-    """The rows of a draw; a pool that is not in memory is read once for all draws of a run."""
+    """The rows of a draw; a pool that is not in memory drew them as it was cleaned."""
     pool = job.split.unlabelled
     if isinstance(pool, Pool) and not pool.in_memory:
-        return pool.draw(wanted, draws_of(job))
+        return pool.draw(wanted, draws_of(job.method, job.seed))
     return draw(pool, wanted.size, seed=wanted.seed)
 
 

@@ -7,8 +7,8 @@ For each task and seed a run is trained from 16 labels a class. Then the gold la
 person, the one use of them: the first 10, 20 and 50 rows in the order "most worth a label" get
 their gold label, and as many drawn at random from the same rows; a new run learns from them, as
 `selftrain fit --from` does. All are scored on the same test rows. A line for each fit; what has a
-line is not measured again. The table goes to docs/review.md. With ``frozen`` the encoder never changes: it reads each text
-once for all fits.
+line is not measured again. The table goes to docs/review.md. With ``frozen`` the encoder never
+changes: it reads each text once for all fits.
 """
 
 from __future__ import annotations

@@ -94,6 +94,7 @@ METHODS = {
     "unknown device": Case(FIT + " --device tpu", "device is 'tpu'", hint="--device cpu"),
     "no threads": Case(FIT + " --threads 0", "threads is 0", hint="--threads"),
     "less than no cache": Case(FIT + " --cache-mb -1", "cache_mb is -1", hint="--cache-mb"),
+    "a step in no part": Case(FIT + " --accumulate 0", "accumulate is 0", hint="--accumulate 4"),
     "seeds": Case(DEMO + " --seeds 1,two", "--seeds is '1,two'", hint="--seeds 12"),
     "a demo nobody has": Case(DEMO + " --cut songs", "no demo `songs`"),
 }

@@ -43,7 +43,9 @@ def draw(rows: list[Example], size: int, seed: int) -> list[Example]:
 def test_draws_together_are_the_draws_one_by_one(uids: list[str], sizes: list[int]) -> None:
     rows = [Example(uid, f"text of {uid}") for uid in uids]
     draws = [Draw(seed, size) for seed, size in enumerate(sizes)]
-    assert Drawing(draws).read(rows) == {each: draw(rows, each.size, seed=each.seed) for each in draws}
+    assert Drawing(draws).read(rows) == {
+        each: draw(rows, each.size, seed=each.seed) for each in draws
+    }
 
 
 def test_a_large_pool_is_drawn_like_a_list() -> None:

@@ -218,6 +218,14 @@ def test_another_machine_is_a_warning_and_not_refused(
     assert f"goes on with {new}: its result may differ in the last bits" in warning
 
 
+@pytest.mark.parametrize("place", ["processes", "accumulate"])
+def test_other_dropout_noise_is_a_warning(folder: Path, manifest: Manifest, place: str) -> None:
+    with Run.start(folder, changed(manifest, place, 4)) as run:
+        [warning] = run.warnings
+    expected = f"the run was started with {place} 1, goes on with 4: its dropout draws other noise"
+    assert warning == expected
+
+
 @pytest.mark.parametrize("place", ["backbone.name", "created"])
 def test_a_backbone_found_elsewhere_is_the_same_by_its_weights(
     folder: Path, manifest: Manifest, place: str

@@ -75,6 +75,10 @@ class Config:
     """At most this many megabytes of them; 0: they are computed each time."""
     precision: str = "fp32"
     """What the encoder computes with: fp32, tf32 or bf16."""
+    checkpointing: bool = False
+    """Whether a training step keeps what one batch needs, and encodes each batch twice."""
+    accumulate: int = 1
+    """Into how many batches the rows of a step are dealt at least; above 1 the same holds."""
     format: str | None = None
     """Of files whose names do not say it: csv, tsv, jsonl, json, parquet or xlsx. Nothing: csv for
     standard input and pipes."""

@@ -143,6 +143,8 @@ def machine_of(settings: Config, watch: Watch) -> Machine:
         progress=watch.progress,
         cache=Path(settings.cache) if settings.cache else None,
         cache_mb=settings.cache_mb,
+        checkpointing=settings.checkpointing,
+        accumulate=settings.accumulate,
     )
 
 

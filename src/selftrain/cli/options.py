@@ -449,13 +449,29 @@ class MachineOptions(DeviceOptions):
 
 @dataclass(frozen=True, slots=True)
 class FitMachineOptions(MachineOptions):
-    """The same for `fit`, whose run remembers in which precision it computes."""
+    """The same for `fit`, with what matters in training alone."""
 
     precision: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
             help="fp32, tf32 (cuda) or bf16: the encoder's numbers. The run keeps it (fp32).",
+            rich_help_panel=MACHINE,
+        ),
+    ] = None
+    checkpointing: Annotated[
+        bool | None,
+        typer.Option(
+            "--checkpointing",
+            help="Less memory in training: encode each batch of a step twice. Same result.",
+            rich_help_panel=MACHINE,
+        ),
+    ] = None
+    accumulate: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="The same, in N batches a step or more; dropout then draws other noise (1).",
             rich_help_panel=MACHINE,
         ),
     ] = None

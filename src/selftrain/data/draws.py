@@ -21,7 +21,7 @@ class Draw:
 
 
 class Drawing:
-    """Several draws from one stream of rows: of all uids those with the smallest ``seeds.uniform``."""
+    """Several draws from one stream of rows: the uids with the smallest ``seeds.uniform``."""
 
     def __init__(self, draws: Iterable[Draw]) -> None:
         self._smallest = [_Smallest(draw) for draw in draws]

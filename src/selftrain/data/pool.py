@@ -1,8 +1,8 @@
 """The pool: unlabelled examples without empty rows, duplicates, or texts used elsewhere.
 
-A pool is cleaned in one pass over its source, which also counts it, takes its fingerprint and draws
-the rows of all rounds. A short pool is kept in memory. Of a long one the drawn rows remain, and a bit
-for each row of the source, so reading it again takes no hashes.
+A pool is cleaned in one pass over its source, which also counts it, takes its fingerprint and
+draws the rows of all rounds. A short pool is kept in memory. Of a long one the drawn rows remain,
+and a bit for each row of the source, so reading it again takes no hashes.
 """
 
 from __future__ import annotations
@@ -281,7 +281,7 @@ def _unpacked(packed: bytes) -> Iterator[int]:
 
 
 def hash_of(name: str) -> int:
-    """A 64-bit hash of a name, never 0; of a uid that ``uid_of`` gave the one made from its digits."""
+    """A 64-bit hash of a name, never 0."""
     # Among n names two have the same hash with a chance of about n² / 2^65: one in 37 million for
     # a million names. The later row would be dropped as a duplicate, the same in every run.
     if is_like_uid(name):
@@ -291,7 +291,7 @@ def hash_of(name: str) -> int:
 
 
 def hash_of_uid(uid: str) -> int:
-    """The same for what is a hash already, which needs no second one."""
+    """The same for what ``uid_of`` gave: a hash already."""
     return int(uid, 16) % PRIME or 1
 
 

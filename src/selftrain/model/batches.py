@@ -84,9 +84,15 @@ def by_length(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
         yield batch
 
 
-def grouped(rows: Sequence[Row], pad: int, device: torch.device) -> tuple[list[Batch], Tensor]:
-    """Batches of rows of similar length, and the order that sorts their outputs like the rows."""
+def grouped(
+    rows: Sequence[Row], pad: int, device: torch.device, at_least: int = 1
+) -> tuple[list[Batch], Tensor]:
+    """Batches of rows of similar length, and the order that sorts their outputs like the rows.
+
+    There are ``at_least`` so many, where the rows can be dealt so.
+    """
     budget = CPU_TOKENS if device.type == "cpu" else GPU_TOKENS
+    budget = min(budget, sum(len(row.ids) for row in rows) // at_least)
     groups = list(by_length([len(row.ids) for row in rows], budget))
     batches = [collate([rows[i] for i in group], pad).to(device) for group in groups]
     return batches, torch.tensor([i for group in groups for i in group]).argsort()

@@ -20,7 +20,7 @@ from selftrain.method.scores import Votes
 from selftrain.method.spec import Method
 from selftrain.model.build import with_dropout_in
 from selftrain.model.classifier import Classifier
-from selftrain.runs.manifest import Manifest, differences
+from selftrain.runs.manifest import NOISE, Manifest, differences
 from selftrain.runs.parts import (
     any_part,
     complete_cards,
@@ -61,7 +61,8 @@ def check_same_run(run: Path, job: Job, machine: Machine) -> Sequence[str]:
             else f"{run} has another configuration: {place} is {before!r:.60}, given {after!r:.60}",
             "give the files and options of its `selftrain fit`: labelled, pool, --dev, --test",
         )
-    return machine_warnings(manifest, given)
+    same = {name: getattr(manifest, name) for name in NOISE}  # no vote depends on them
+    return machine_warnings(manifest, replace(given, **same))
 
 
 def annotate_part(job: Job, run: Path, parts: Path, part: Part, machine: Machine) -> bool:

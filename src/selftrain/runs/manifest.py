@@ -37,6 +37,8 @@ PACKAGES = (
     "scikit-learn",
 )
 """Packages whose version may decide the last bits of a result."""
+NOISE = ("processes", "accumulate")
+"""What says how the rows of a training step are dealt, and so which dropout noise each gets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class Manifest:
     created: str
     cache_mb: int = 4096
     processes: int = 1
+    accumulate: int = 1
     precision: Literal["fp32", "tf32", "bf16"] = "fp32"
 
     @classmethod
@@ -92,6 +95,7 @@ class Manifest:
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             cache_mb=machine.cache_mb,
             processes=machine.ranks.count,
+            accumulate=machine.accumulate,
             precision=backbone.precision,
         )
 
@@ -139,7 +143,7 @@ class Manifest:
 
     def machine(self) -> dict[str, Any]:
         """What may differ when a run resumes; the last bits of the result may then differ."""
-        names = ("device", "threads", "cache_mb", "processes")
+        names = ("device", "threads", "cache_mb", *NOISE)
         settings = {name: getattr(self, name) for name in names}
         return {**self.versions, **settings}
 

@@ -22,7 +22,7 @@ from selftrain.data.rows import Lesson
 from selftrain.disk import damaged, plain_folder, refusals, remove, replacing, sha256, sync
 from selftrain.errors import LockedError, RunError
 from selftrain.runs.lessons import read_lesson, write_lesson
-from selftrain.runs.manifest import MANIFEST, Manifest, differences
+from selftrain.runs.manifest import MANIFEST, NOISE, Manifest, differences
 from selftrain.runs.read import LOCK, ROUNDS, existing, records, verified
 from selftrain.runs.record import LESSON, RECORD, Record
 
@@ -191,7 +191,7 @@ def _check_same(folder: Path, old: Manifest, new: Manifest, *, any_rounds: bool)
 
 def machine_warnings(old: Manifest, new: Manifest) -> tuple[str, ...]:
     """Warnings where a run goes on with another machine or other packages."""
-    effects = {"processes": "its dropout draws other noise"}
+    effects = dict.fromkeys(NOISE, "its dropout draws other noise")
     return tuple(
         f"the run was started with {place} {before}, goes on with {after}: "
         f"{effects.get(place, 'its result may differ in the last bits')}"

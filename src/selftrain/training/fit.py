@@ -10,10 +10,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from selftrain.data.rows import Lesson
 from selftrain.errors import TrainingError
@@ -25,7 +27,7 @@ from selftrain.model.heads import Output
 from selftrain.model.pel import Probe
 from selftrain.seeds import child
 from selftrain.training.class_names import class_name_rows
-from selftrain.training.machine import Machine, randomness
+from selftrain.training.machine import PLAIN, Machine, randomness
 from selftrain.training.ranks import ALONE, Ranks
 from selftrain.training.regression import equal_classes, logistic
 from selftrain.training.reweigh import Losses, Predict, agreement
@@ -78,7 +80,7 @@ def fit(model: Classifier, lesson: Lesson, tune: Tune, *, seed: int, machine: Ma
         if tune.reweigh is not None and number >= tune.reweigh.after * total:
             step = reweighed(step, model, table, gold_rows, tune)
         history.last_step = step
-        return step_loss(model, table, step, tune, history, machine.ranks)
+        return step_loss(model, table, step, tune, history, machine)
 
     with (
         interpolated(model, tune.interpolation),
@@ -88,7 +90,7 @@ def fit(model: Classifier, lesson: Lesson, tune: Tune, *, seed: int, machine: Ma
         optimise(model, course_of(model, tune, total), loss_of_step, machine, machine.ranks)
         assert history.last_step is not None
         with torch.no_grad():  # no later loss would show that the last step broke the model
-            loss = step_loss(model, table, history.last_step, tune, History(), machine.ranks)
+            loss = step_loss(model, table, history.last_step, tune, History(), machine)
         require_finite([(f"after step {total}", loss)], tune.learning_rate)
     if tune.supcon is not None:
         regress_head(model, lesson)
@@ -219,11 +221,19 @@ class History:
 
 
 def forward(
-    model: Predict, rows: Sequence[Row], pad: int, device: torch.device, ranks: Ranks = ALONE
+    model: Predict, rows: Sequence[Row], pad: int, device: torch.device, machine: Machine = PLAIN
 ) -> Output:
-    """Logits and features of the rows of a step, in their order; each process encodes a share."""
+    """Logits and features of the rows of a step, in their order; each process encodes a share.
+
+    The contrast compares rows of all batches, so their losses cannot be added up. To save memory
+    each batch is encoded again, with the same dropout, when its gradient is taken.
+    """
+    ranks = machine.ranks
     places = ranks.dealt([len(row.ids) for row in rows])
-    batches, back = grouped([rows[place] for place in places], pad, device)
+    shared = [rows[place] for place in places]
+    batches, back = grouped(shared, pad, device, machine.accumulate)
+    if machine.encodes_twice:
+        model = partial(checkpoint, model, use_reentrant=False)
     parts = zip(*map(model, batches), strict=True)
     encoded = (torch.cat(part)[back] for part in parts)
     return Output(*(ranks.with_others(part, places, len(rows)) for part in encoded))
@@ -261,11 +271,11 @@ def step_loss(
     step: Step,
     tune: Tune,
     history: History,
-    ranks: Ranks = ALONE,
+    machine: Machine = PLAIN,
 ) -> Tensor:
     """L = loss(D_r) + lambda · contrast(D_r, D_h) on one batch (Eq. 11)."""
     device = next(model.parameters()).device
-    out = forward(model, [table.rows[i] for i in step.rows], model.pad, device, ranks)
+    out = forward(model, [table.rows[i] for i in step.rows], model.pad, device, machine)
     learnt = step.rows[: step.learn]
     weights = table.weights[torch.tensor(learnt)] if step.weights is None else step.weights
     value: Tensor = (row_losses(out, table, learnt, tune) * weights.to(device)).mean()

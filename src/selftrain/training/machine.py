@@ -40,6 +40,10 @@ class Machine:
     """The most megabytes stored there; 0 stores nothing and computes the states each time."""
     ranks: Ranks = ALONE
     """Which process this is, where several train one model."""
+    checkpointing: bool = False
+    """Whether a step of training keeps what one batch needs, and encodes each batch again."""
+    accumulate: int = 1
+    """Into how many batches the rows of a step are dealt at least; above 1 the same holds."""
 
     def __post_init__(self) -> None:
         if self.device is not None:
@@ -50,6 +54,13 @@ class Machine:
         valid = self.threads is None or 1 <= self.threads <= most
         require(valid, "threads", self.threads, f"from 1 to {most}", "--threads 2")
         require(self.cache_mb >= 0, "cache_mb", self.cache_mb, "0 or more", "--cache-mb 1000")
+        parts = self.accumulate
+        require(parts >= 1, "accumulate", parts, "1 or more", "--accumulate 4")
+
+    @property
+    def encodes_twice(self) -> bool:
+        """Whether the gradients of a step come batch by batch."""
+        return self.checkpointing or self.accumulate > 1
 
     def torch_device(self) -> torch.device:
         """The device of this process, ready to compute with the threads asked for."""
@@ -67,6 +78,10 @@ class Machine:
         device = torch.device("cuda", here)
         torch.cuda.set_device(device)
         return device
+
+
+PLAIN = Machine()
+"""As torch finds it, with no options."""
 
 
 def devices() -> list[str]:

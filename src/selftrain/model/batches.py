@@ -50,8 +50,18 @@ class Batch:
 
     def to(self, device: torch.device | str) -> Batch:
         """The same batch on another device."""
-        types = None if self.types is None else self.types.to(device)
-        return Batch(self.ids.to(device), self.attention.to(device), types, self.mask_at.to(device))
+        types = None if self.types is None else moved(self.types, device)
+        ids, attention, mask_at = (
+            moved(each, device) for each in (self.ids, self.attention, self.mask_at)
+        )
+        return Batch(ids, attention, types, mask_at)
+
+
+def moved(tensor: Tensor, device: torch.device | str) -> Tensor:
+    """The tensor on a device; to a GPU it is copied while the processor goes on."""
+    if torch.device(device).type != "cuda" or tensor.is_cuda:
+        return tensor.to(device)
+    return tensor.pin_memory().to(device, non_blocking=True)
 
 
 def collate(rows: Sequence[Row], pad: int) -> Batch:
@@ -92,7 +102,8 @@ def grouped(
     There are ``at_least`` so many, where the rows can be dealt so.
     """
     budget = CPU_TOKENS if device.type == "cpu" else GPU_TOKENS
-    budget = min(budget, sum(len(row.ids) for row in rows) // at_least)
+    if at_least > 1:
+        budget = min(budget, sum(len(row.ids) for row in rows) // at_least)
     groups = list(by_length([len(row.ids) for row in rows], budget))
     batches = [collate([rows[i] for i in group], pad).to(device) for group in groups]
     return batches, torch.tensor([i for group in groups for i in group]).argsort()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
@@ -13,9 +14,10 @@ import torch
 from selftrain.data.rows import Example
 from selftrain.errors import ModelError, require
 from selftrain.method.scores import Tally, Votes, joined
-from selftrain.model.batches import grouped
+from selftrain.model.batches import Row, grouped
 from selftrain.model.classifier import Classifier
 from selftrain.seeds import child
+from selftrain.training.ahead import prepared
 from selftrain.training.machine import Machine, randomness
 
 CHUNK = 1024  # rows tokenised and sorted by length together
@@ -99,16 +101,20 @@ def annotate(
     is the number of the first chunk of a part, which gets the votes that it has in the whole.
     """
     teacher.to(machine.torch_device())
+    ranks = machine.ranks
 
-    def votes_of(chunk: tuple[int, list[Example]]) -> Votes:
-        number, examples = chunk
-        with randomness(seed, "dropout", number):
-            return _chunk_votes(teacher, examples, passes, machine)
+    def tokenised(chunk: tuple[int, list[Example]]) -> list[Row]:
+        place, examples = chunk
+        return teacher.encode(examples) if ranks.takes(place) else []
+
+    def votes_of(chunk: tuple[tuple[int, list[Example]], Future[list[Row]]]) -> Votes:
+        (place, _), rows = chunk
+        with randomness(seed, "dropout", first_chunk + place):
+            return _chunk_votes(teacher, rows.result(), passes, machine)
 
     # Outside of randomness: random numbers that the reader draws must not be undone.
-    for (_, examples), votes in machine.ranks.mapped(
-        votes_of, enumerate(chunks(pool), first_chunk)
-    ):
+    stream = prepared(enumerate(chunks(pool)), tokenised)
+    for ((_, examples), _), votes in ranks.mapped(votes_of, stream):
         yield examples, votes
 
 
@@ -121,9 +127,9 @@ def chunks(pool: Iterable[Example]) -> Iterator[list[Example]]:
 
 @torch.no_grad()
 def _chunk_votes(
-    teacher: Classifier, chunk: Sequence[Example], passes: int, machine: Machine
+    teacher: Classifier, rows: Sequence[Row], passes: int, machine: Machine
 ) -> Votes:
-    batches, back = grouped(teacher.encode(chunk), teacher.pad, machine.torch_device())
+    batches, back = grouped(rows, teacher.pad, machine.torch_device())
     parts: list[Votes] = []
     identical = True  # all passes, to the last bit
     for number in machine.progress(range(len(batches)), "annotating", len(batches)):
@@ -131,10 +137,13 @@ def _chunk_votes(
         state = teacher.lower(batch)
         with teacher.same_start(teacher.encoder, state):
             teacher.eval()
-            tally = Tally(teacher.upper(batch, state).logits.softmax(1).cpu())
+            answers = [teacher.upper(batch, state).logits.softmax(1)]
             teacher.train()
-            for _ in range(passes):
-                tally.add(teacher.upper(batch, state).logits.softmax(1).cpu())
+            answers += [teacher.upper(batch, state).logits.softmax(1) for _ in range(passes)]
+        plain, *dropped = torch.stack(answers).cpu()  # together: a GPU is waited for once
+        tally = Tally(plain)
+        for answer in dropped:
+            tally.add(answer)
         identical = identical and tally.identical
         parts.append(tally.votes())
     teacher.eval()

@@ -99,6 +99,10 @@ class Ranks:
         for gradient, part in zip(gradients, parts, strict=True):
             gradient.copy_(part.view_as(gradient))
 
+    def takes(self, place: int) -> bool:
+        """Whether this process works at the item at this place, from 0, of those that are mapped."""
+        return place % self.count == self.index
+
     def mapped(self, work: Callable[[Item], T], items: Iterable[Item]) -> Iterator[tuple[Item, T]]:
         """Each item with its result, in their order; every process works at a share of the items.
 

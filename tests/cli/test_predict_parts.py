@@ -67,6 +67,10 @@ def test_a_shard_out_of_range_is_an_error_that_says_the_range(shard: str) -> Non
         ("predict run test.csv -o test.csv/", "test.csv is "),
         ("predict run nothing.csv -o answers/", "nothing.csv does not exist"),
         ("predict run test.csv -o s3://bucket/answers/", "is an address"),
+        ("predict run . -o answers/", "answers lies in ., which this command reads"),
+        ("predict run . -o answers.csv", "answers.csv lies in ., which"),
+        ("predict run '*.csv' -o answers.csv", "answers.csv lies in *.csv, which"),
+        ("predict run '**/*.csv' -o answers/", "answers lies in **/*.csv, which"),
     ],
 )
 def test_what_cannot_be_written_in_parts_is_refused(line: str, message: str) -> None:

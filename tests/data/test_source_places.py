@@ -47,6 +47,34 @@ def test_a_glob_means_all_that_it_matches(parts: Path, pattern: str, texts: str)
     assert list(read_pool([str(parts / pattern)], notes=Notes())) == examples(list(texts))
 
 
+@pytest.mark.parametrize(
+    ("source", "path", "would"),
+    [
+        ("parts", "parts/new.csv", True),
+        ("parts", "parts/answers/part-0.parquet", True),
+        ("parts", "parts/_answers/part-0.parquet", False),
+        ("parts", "parts", False),
+        ("parts", "answers.csv", False),
+        ("parts/link/..", "parts/new.csv", True),
+        ("parts/*.csv", "parts/new.csv", True),
+        ("parts/*.csv", "parts/new.parquet", False),
+        ("parts/*", "parts/answers/part-0.parquet", True),
+        ("*/part-?.csv", "parts/part-9.csv", True),
+        ("*/part-?.csv", "part-9.csv", False),
+        ("**/*.csv", "parts/answers", True),
+        ("parts/part-0.csv", "parts/new.csv", False),
+        ("-", "new.csv", False),
+        ("s3://parts", "s3:/parts/new.csv", False),
+    ],
+)
+def test_whether_a_new_file_would_be_one_of_a_place(
+    parts: Path, monkeypatch: pytest.MonkeyPatch, source: str, path: str, would: bool
+) -> None:
+    monkeypatch.chdir(parts.parent)
+    (parts / "link").symlink_to(parts / "date=2")
+    assert Place(source).would_have(Path(path)) is would
+
+
 def test_a_file_whose_name_looks_like_a_glob_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "a[1].csv").write_bytes(as_csv([{"text": "a"}]))
     (tmp_path / "a1.csv").write_bytes(as_csv([{"text": "b"}]))

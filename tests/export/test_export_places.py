@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from command import selftrain, snapshot
+from selftrain.disk import sha256
 from selftrain.errors import DataError, RunError
 from selftrain.export import folder as folders
 from selftrain.export.facts import check_labels
@@ -67,7 +68,7 @@ CASES: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "a damaged round": (EXPORT, other_tensors, "sha256 differs"),
     "a round that is not there": (EXPORT + " --round 9", nothing, "has no round 9"),
     "no backbone": ("export run -o model", nothing, "which is not embedded"),
-    "a folder of someone else's": (EXPORT, foreign, "neither empty nor an exported model"),
+    "a folder of someone else's": (EXPORT, foreign, "neither empty nor an export as it was"),
     "a link": (EXPORT.replace("model", "link"), linked, "link is no folder"),
     "the run itself": (EXPORT.replace("-o model", "-o run"), nothing, "is read by this command"),
     "into the run": (EXPORT.replace("-o model", "-o run/rounds"), nothing, "is read by this"),
@@ -156,14 +157,43 @@ def test_an_earlier_export_is_replaced_and_stays_where_the_new_one_fails(tmp_pat
     out = tmp_path / "model"
     for content in ("first", "second"):
         with appearing(out) as folder:
-            (folder / "selftrain.json").write_text(content)
+            write_export(folder, content)
             (folder / content).mkdir()
-    assert (out / "selftrain.json").read_text() == "second"
+    assert (out / "README.md").read_text() == "second"
     assert not (out / "first").exists()
     with pytest.raises(ZeroDivisionError), appearing(out):
         raise ZeroDivisionError
-    assert (out / "selftrain.json").read_text() == "second"
+    assert (out / "README.md").read_text() == "second"
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def write_export(folder: Path, content: str) -> None:
+    (folder / "README.md").write_text(content)
+    files = {"README.md": sha256(folder / "README.md")}
+    (folder / "selftrain.json").write_text(json.dumps({"files": files}))
+
+
+@pytest.mark.parametrize("name", [".git/HEAD", "notes.md", "README.md", "onnx/model.onnx"])
+def test_a_file_that_no_export_wrote_is_never_removed(tmp_path: Path, name: str) -> None:
+    """A folder for the Hub may be a clone of git, and a card may have been edited."""
+    out = tmp_path / "model"
+    out.mkdir()
+    write_export(out, "as it was written")
+    (out / name).parent.mkdir(exist_ok=True)
+    (out / name).write_text("mine")
+    with pytest.raises(RunError, match=f"it holds '{name}'"):
+        check_place(out)
+    with pytest.raises(RunError, match="nor an export"), appearing(out):
+        pass
+    assert (out / name).read_text() == "mine"
+
+
+@pytest.mark.parametrize("facts", ["no json", "[]", '{"files": 3}', '{"files": {"README.md": 1}}'])
+def test_an_export_with_damaged_facts_is_not_replaced(tmp_path: Path, facts: str) -> None:
+    (tmp_path / "README.md").write_text("mine")
+    (tmp_path / "selftrain.json").write_text(facts)
+    with pytest.raises(RunError, match="nor an export as it was written"):
+        check_place(tmp_path)
 
 
 def test_an_empty_folder_is_filled(tmp_path: Path) -> None:

@@ -276,13 +276,10 @@ def test_parts_of_other_files_are_not_computed(
         check_same_run(stopped.run, replace(stopped.job, split=replace(split, **rows)), MACHINE)
 
 
-def test_another_machine_is_a_warning(stopped: Stopped) -> None:
-    (warning,) = check_same_run(stopped.run, stopped.job, replace(MACHINE, cache_mb=1))
+def test_another_machine_is_a_warning_where_votes_depend_on_it(stopped: Stopped) -> None:
+    other = replace(MACHINE, cache_mb=1, accumulate=4)
+    (warning,) = check_same_run(stopped.run, stopped.job, other)
     assert "cache_mb 4096" in warning
-
-
-def test_votes_do_not_depend_on_how_the_steps_of_training_are_dealt(stopped: Stopped) -> None:
-    assert check_same_run(stopped.run, stopped.job, replace(MACHINE, accumulate=4)) == ()
 
 
 def test_a_text_that_changed_meanwhile_under_its_id_is_found(stopped: Stopped) -> None:

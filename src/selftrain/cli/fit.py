@@ -111,8 +111,7 @@ def fit(
 
     started = time.monotonic()
     rung = None if keep is None else rung_named(keep)
-    if elsewhere.ray is not None:
-        files = replace(files, unlabelled=[*map(inputs.absolute, files.unlabelled)])
+    files = replace(files, unlabelled=elsewhere.places(files.unlabelled))
     with one_voice(launched()) as ranks, Watch(quiet=not ranks.first) as watch:
         elsewhere.check_goes_with(limits.minutes, again.corrections, processes=ranks.count)
         earlier = Earlier.of(again, out)
@@ -120,6 +119,7 @@ def fit(
         bundles = (files, columns, reading, method, prompt, hardware)
         settings = settings_of(method.config, *bundles, start=start)
         check_place(out)
+        inputs.check_spared([out], files.gold, *files.unlabelled, files.dev, files.test)
         copies = Copies.of(out, publish)
         job, test, machine = inputs.prepare(files, settings, watch, earlier)
         machine, pace = replace(machine, ranks=ranks), None

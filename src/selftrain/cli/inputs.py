@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,11 +95,18 @@ def check_format_used(form: str | None, *files: Place | None) -> None:
 def check_spared(outs: Sequence[Path | None], *given: Path | Place | None) -> None:
     """Raise where a command would write over one of its own inputs, also through a link.
 
-    The inputs may be run folders, or folders of files.
+    The inputs may be run folders, or folders of files. A result inside such a folder would be an
+    input of the next command.
     """
-    from selftrain.data.places import files_here
+    from selftrain.data.places import Place, files_here
     from selftrain.runs.read import belongs_to
 
+    for out, each in product(filter(None, outs), given):
+        if isinstance(each, Place) and each.would_have(out):
+            raise ConfigError(
+                f"{out} lies in {each}, which this command reads: it would be read the next time",
+                "choose a place outside of it: -o NEW",
+            )
     sources: list[Path] = []
     for each in given:
         if each is not None:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from selftrain.cli import options
+from selftrain.cli.inputs import absolute
 from selftrain.errors import ConfigError
+
+if TYPE_CHECKING:
+    from selftrain.data.places import Place
 
 
 def numbers_of(shard: str) -> tuple[int, int]:
@@ -65,6 +70,18 @@ class PartsOptions:
             rich_help_panel=options.MACHINE,
         ),
     ] = None
+
+    def places(self, unlabelled: Sequence[Place]) -> Sequence[Place]:
+        """The files of the pool as other machines find them; what they cannot read is refused."""
+        if self.ray is None:
+            return unlabelled
+        for each in unlabelled:
+            if each.is_stdin or (not each.is_address and each.path.is_fifo()):
+                raise ConfigError(
+                    f"--ray lets other machines read the pool, and {each} can be read here alone",
+                    "write it to a disk that all share, or leave out --ray",
+                )
+        return [*map(absolute, unlabelled)]
 
     def check_goes_with(
         self, minutes: float | None, corrections: Path | None, *, processes: int

@@ -8,8 +8,10 @@ them (``_SUCCESS``, ``.part-0.crc``): they are left out.
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
 from selftrain.errors import DataError, listing
@@ -57,6 +59,28 @@ class Place:
     def name(self) -> str:
         """The last part of it, whose ending says the format."""
         return PurePosixPath(self.text).name
+
+    def would_have(self, path: Path) -> bool:
+        """Whether a file at this path, or in it, would be one of the files of a folder or a glob.
+
+        >>> Place("pool/part-*.csv").would_have(Path("pool/part-9.csv"))
+        True
+        >>> Place("pool/part-*.csv").would_have(Path("pool/answers.csv"))
+        False
+        """
+        if self.is_address or self.is_stdin:
+            return False
+        is_pattern = self.is_glob and not self.path.exists()
+        start = fixed_part(self.text) if is_pattern else self.text
+        folder, inside = (Path(os.path.realpath(each)) for each in (start or ".", path))
+        if not inside.is_relative_to(folder) or inside == folder:
+            return False
+        parts = inside.relative_to(folder).parts
+        signs = PurePosixPath(self.text.removeprefix(start)).parts if is_pattern else ()
+        if "**" in signs:  # what follows may match at any depth
+            signs = signs[: signs.index("**")]
+        matches = len(signs) <= len(parts) and all(map(fnmatchcase, parts, signs))
+        return matches and not any(part.startswith((".", "_")) for part in parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from secrets import token_hex
 from typing import Any
 
 from selftrain.data.rows import Example
-from selftrain.disk import check_local, refusals, remove, sha256, sync
+from selftrain.disk import check_local, plain_file, refusals, remove, sha256, sync
 from selftrain.errors import ConfigError, ModelError, RunError
 from selftrain.export.facts import FACTS, Layout, check_labels, facts_of
 from selftrain.export.origin import Origin
@@ -34,6 +34,7 @@ INSTALL = "pip install 'selftrain[export]'"
 GRAPH = "onnx/model.onnx"
 PRIVATE = ("name_or_path", "_name_or_path", "local_files_only", "is_local", "cache_dir")
 """Entries of transformers that say where something was on this machine."""
+LARGEST_FACTS = 2**24  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,12 +166,31 @@ def check_place(out: Path) -> None:
             return
         if out.is_symlink() or not out.is_dir():
             raise RunError(f"{out} is no folder; an export is one", "choose another: -o NEW")
-        names = sorted(path.name for path in out.iterdir())
-    if names and FACTS not in names:
+        strange = _strange_file(out)
+    if strange is not None:
         raise RunError(
-            f"{out} is neither empty nor an exported model: it holds {names[0]!r}",
-            "choose another folder: -o NEW",
+            f"{out} is neither empty nor an export as it was written: it holds {strange!r}",
+            "move that file elsewhere, or choose another folder: -o NEW",
         )
+
+
+def _strange_file(out: Path) -> str | None:
+    """A file in a folder that no export has written as it is now; to replace it would lose it."""
+    written: dict[str, str] = {}
+    if os.path.lexists(out / FACTS):
+        try:
+            facts = json.loads(plain_file(out / FACTS, LARGEST_FACTS).read_bytes())
+        except ValueError:
+            return FACTS
+        found = facts.get("files") if isinstance(facts, dict) else None
+        written = found if isinstance(found, dict) else {}
+    for path in sorted(out.rglob("*")):
+        name = path.relative_to(out).as_posix()
+        if name == FACTS or (path.is_dir() and not path.is_symlink()):
+            continue
+        if path.is_symlink() or written.get(name) != sha256(plain_file(path)):
+            return name
+    return None
 
 
 @contextmanager

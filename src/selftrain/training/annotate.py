@@ -126,9 +126,7 @@ def chunks(pool: Iterable[Example]) -> Iterator[list[Example]]:
 
 
 @torch.no_grad()
-def _chunk_votes(
-    teacher: Classifier, rows: Sequence[Row], passes: int, machine: Machine
-) -> Votes:
+def _chunk_votes(teacher: Classifier, rows: Sequence[Row], passes: int, machine: Machine) -> Votes:
     batches, back = grouped(rows, teacher.pad, machine.torch_device())
     parts: list[Votes] = []
     identical = True  # all passes, to the last bit

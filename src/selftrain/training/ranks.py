@@ -100,7 +100,7 @@ class Ranks:
             gradient.copy_(part.view_as(gradient))
 
     def takes(self, place: int) -> bool:
-        """Whether this process works at the item at this place, from 0, of those that are mapped."""
+        """Whether this process works at the item at this place, from 0."""
         return place % self.count == self.index
 
     def mapped(self, work: Callable[[Item], T], items: Iterable[Item]) -> Iterator[tuple[Item, T]]:

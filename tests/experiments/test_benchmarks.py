@@ -126,6 +126,19 @@ def test_the_page_of_development_has_the_tables_of_the_committed_runs(
     assert {*rows, *totals} <= {*(folder / "README.md").read_text("utf-8").splitlines()}
 
 
+def test_the_table_of_label_shares_is_what_the_committed_lines_say(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = ROOT / "benchmarks" / "development"
+    monkeypatch.syspath_prepend(folder)
+    script = runpy.run_path(str(folder / "label_shares.py"), run_name="imported")
+    measured = script["variants"].lines_of(folder / "label_shares.jsonl")
+    script["show"](measured, "frozen")
+    rows = capsys.readouterr().out.splitlines()
+    assert len(rows) == 2 + 6
+    assert {*rows} <= {*(folder / "README.md").read_text("utf-8").splitlines()}
+
+
 def tables() -> Iterator[tuple[str, list[str]]]:
     """Those that ``tables.sh`` writes and that are committed, and the words of their commands."""
     for line in (PAPER / "tables.sh").read_text("utf-8").splitlines():

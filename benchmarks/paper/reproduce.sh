@@ -109,13 +109,15 @@ if found=$(python "$here/../runs.py" "$cells/cells.jsonl" $pair --task agnews "$
 else
     missed "figure figure4"
 fi
-audits=$out/audits.jsonl
-if python "$here/../audits.py" "$data" "$cells" --out "$audits" >"$audits.printed"; then
-    grep '^|' "$audits.printed" >"$made/tables/audits.md"
+audits=$(mktemp "$out/audits.XXXXXX") # a copy: another worker may write it too
+[ ! -f "$out/audits.jsonl" ] || cp "$out/audits.jsonl" "$audits"
+if printed=$(python "$here/../audits.py" "$data" "$cells" --out "$audits"); then
+    grep '^|' <<<"$printed" >"$made/tables/audits.md" || missed "table audits"
+    mv "$audits" "$out/audits.jsonl"
 else
     missed "table audits"
+    rm -f "$audits"
 fi
-rm -f "$audits.printed"
 
 echo "== $(date '+%F %H:%M') is it whole?" >&2
 left=$(bench "${every_grid[@]}" --dry-run 2>&1) || missed "the count of the cells: $left"

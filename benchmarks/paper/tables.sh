@@ -5,23 +5,9 @@
 set -eu
 data=$1 out=$2
 here=$(dirname "$0")
-mkdir -p "$here/tables" "$here/figures"
-
-table() { # NAME KIND CELLS [flags]
-    name=$1 kind=$2 cells=$here/$3.jsonl
-    shift 3
-    for form in md csv tex; do
-        python -m selftrain table "$kind" "$cells" "$@" -o "$here/tables/$name.$form" ||
-            echo "== not written: $name.$form" >&2
-    done
-}
-
-figure() { # NAME KIND SOURCES AND FLAGS
-    name=$1 kind=$2
-    shift 2
-    python -m selftrain figure "$kind" "$@" -o "$here/figures/$name.png" -o "$here/figures/$name.svg" \
-        --csv "$here/figures/$name.csv" || echo "== not drawn: $name" >&2
-}
+cells=$here made=$here
+. "$here/steps.sh"
+mkdir -p "$made/tables" "$made/figures"
 
 table main-one-round main one_round --backbone minilm-mlm --paper
 table main-one-round-minilm main one_round --backbone minilm

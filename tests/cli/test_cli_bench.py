@@ -7,6 +7,8 @@ import json
 import pytest
 
 from command import selftrain as command
+from selftrain.cli.bench import WorkerOptions, computed
+from selftrain.errors import TrainingError
 from selftrain.experiments import results
 from small_bench import write_grid
 
@@ -23,6 +25,38 @@ def test_the_command_writes_cells_and_goes_on(data, tmp_path, tiny_folder):
     assert "0 of 2 cells to do" in again.err
     assert json.loads(again.out) == []
     assert [result.method for result in results.read(out / "cells.jsonl")] == ["majority", "mine"]
+
+
+def test_several_grids_have_one_cost_and_are_computed_one_after_the_other(
+    data, tmp_path, tiny_folder
+):
+    first, out = write_grid(tmp_path), tmp_path / "out"
+    second = tmp_path / "second.toml"
+    second.write_text(first.read_text("utf-8").replace('as = "mine"', 'as = "twin"'), "utf-8")
+    line = f"bench {data} -o {out} --grid {first} --grid {second} --backbone {tiny_folder('bert')}"
+    said = command(f"{line} --threads 1")
+    assert said.code == 0, said.err
+    assert "grid: 2 of 2 cells to do: about a minute" in said.err
+    assert "second: 2 of 2 cells to do: about a minute" in said.err
+    assert "all grids: 4 of 4 cells to do: about a minute" in said.err
+    cells = [result.method for result in results.read(out / "cells.jsonl")]
+    assert cells == ["majority", "mine", "twin"]
+    assert "all grids: 0 of 4 cells to do" in command(f"{line} --dry-run").err
+
+
+class OneCell:
+    """In place of a bench: a cell, and then the error of another."""
+
+    def run(self):
+        yield "a cell"
+        raise TrainingError("it diverged", "a lower rate")
+
+
+def test_a_grid_with_a_bad_cell_does_not_stop_the_next():
+    cells = computed([OneCell(), OneCell()], WorkerOptions())
+    assert [next(cells), next(cells)] == ["a cell", "a cell"]
+    with pytest.raises(TrainingError, match="it diverged"):
+        next(cells)
 
 
 def test_a_dry_run_says_the_cost_and_writes_nothing(data, tmp_path, tiny_folder):

@@ -69,6 +69,15 @@ def test_a_files_name_says_its_format(cells: Path, tmp_path: Path) -> None:
     assert out.read_text("utf-8").endswith("\\end{table}\n")
 
 
+def test_a_table_goes_to_several_files(cells: Path, tmp_path: Path) -> None:
+    outs = [tmp_path / f"main.{ending}" for ending in ("md", "csv", "tex")]
+    said = run("main", cells, *(word for out in outs for word in ("-o", out)))
+    assert said.stderr == "".join(f"written: {out}\n" for out in outs)
+    starts = [out.read_text("utf-8")[:5] for out in outs]
+    assert starts == ["### M", '"Main', "\\begi"]
+    assert "another is asked for" in refused("main", cells, "-o", outs[0], "--json").message
+
+
 def test_through_a_link_the_file_it_leads_to_is_replaced(cells: Path, tmp_path: Path) -> None:
     (tmp_path / "real.md").write_text("old")
     (tmp_path / "link.md").symlink_to("real.md")

@@ -20,6 +20,11 @@ def test_a_shared_teacher_and_its_votes_count_once(small_bench, monkeypatch):
     scored, teacher = 30, rows(ft=FT) - 30
     assert rows(upet=METHOD, ft=FT) == rows(upet=METHOD) + scored
     assert rows(upet=METHOD, st=ST) < rows(upet=METHOD) + rows(st=ST) - teacher
+    first, second = (
+        small_bench(methods=m, seeds=(12,), references=()) for m in ({"upet": METHOD}, {"ft": FT})
+    )
+    times = first.cell_times()
+    assert (first.seconds(times), second.seconds(times)) == (rows(upet=METHOD), scored)  # in turn
     other = replace(ST, passes=ST.passes + 1)
     both = rows(upet=METHOD) + rows(st=other)
     assert rows(upet=METHOD, st=other) == pytest.approx(both - teacher - scored)

@@ -32,6 +32,16 @@ def test_the_command_prints_the_best_points_and_goes_on(line, untrained, tmp_pat
     assert report["trials"] == 4
 
 
+def test_a_dry_run_says_the_cost_and_what_is_done(line, untrained, tmp_path):
+    first = command(f"{line} --trials 3 --dry-run")
+    assert first.code == 0, first.err
+    assert first.lines[-1].startswith("3 trials of 2 cells: about a minute each")
+    assert not (tmp_path / "out").exists()
+    assert not untrained
+    command(f"{line} --trials 2")
+    assert "each, 2 of them done" in command(f"{line} --trials 3 --dry-run").err
+
+
 def test_the_command_takes_a_space_and_rounds(line, untrained, tmp_path):
     (tmp_path / "space.toml").write_text('"select.score.alpha" = [0.2, 0.4]\n')
     outcome = command(f"{line} --space {tmp_path / 'space.toml'} --sampler grid --rounds 1 --json")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -42,6 +43,7 @@ PAGES = [README, *GUIDES, ROOT / "docs" / "interop.md"]
 KINDS = {"", "python", "toml", "text", "bash", "yaml"}
 OTHERS = ("python3 -m venv ", ".venv/bin/pip install ", ". .venv/bin/activate", "pip install ")
 """Lines of a shell that install; ``make test-slow`` installs the wheel."""
+REPRODUCE = "benchmarks/paper/reproduce.sh"
 
 
 class Block(NamedTuple):
@@ -195,8 +197,17 @@ def test_a_command_is_one_that_can_be_typed(line: str) -> None:
         read(words[words.index("selftrain") + 1 :])
     elif words[0] == "selftrain-lite":
         lite.command_line().parse_args(words[1:])
+    elif words[0] == REPRODUCE:
+        reproduce(words[1:])
     else:
         assert line.startswith(OTHERS)
+
+
+def reproduce(words: list[str]) -> None:
+    """Read the flags of the script that computes the paper as those of a bench, which gets them."""
+    assert os.access(ROOT / REPRODUCE, os.X_OK)
+    data, out, *flags = words
+    read(["bench", data, "-o", out, *flags])
 
 
 def read(words: list[str]) -> None:
@@ -218,7 +229,10 @@ def test_the_commands_of_a_recipe_can_be_typed(block: Block) -> None:
     else:
         script = re.sub(r"\\\n\s*", " ", block.text)
     lines = [line for line in script.splitlines() if line.startswith("selftrain ")]
-    assert lines or "sbatch" in script
+    papers = [line for line in script.splitlines() if line.startswith(REPRODUCE)]
+    assert lines or papers or "sbatch" in script
+    for line in papers:
+        reproduce(shlex.split(line)[1:])
     for line in lines:
         words = shlex.split(re.sub(r"\$\w+_COUNT", "8", re.sub(r"\$\w+_(ID|INDEX)", "7", line)))
         assert "7/8" in words

@@ -12,11 +12,11 @@ from selftrain.cli import inputs, options
 from selftrain.cli.bundles import with_options
 from selftrain.cli.config import settings_of
 from selftrain.cli.talk import Watch, duration, resumable, say, show_json
-from selftrain.errors import ConfigError
+from selftrain.errors import ConfigError, SelftrainError
 from selftrain.experiments.gridfile import COMPARED, read_grid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from selftrain.experiments.bench import Bench
     from selftrain.experiments.grid import Grid
@@ -29,11 +29,13 @@ HUB = "hub"
 
 @dataclass(frozen=True, slots=True)
 class GridOptions:
-    """What is compared: a grid file, and flags that override it."""
+    """What is compared: grid files, and flags that override them."""
 
     grid: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A TOML file for all of this; flags override it."),
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE", help="A TOML file for all of this, or several; flags override it."
+        ),
     ] = None
     method: Annotated[
         list[str] | None,
@@ -71,8 +73,8 @@ class GridOptions:
         if self.as_published and self.preset is not None:
             raise ConfigError("--as-published is a preset of its own", "leave out --preset")
 
-    def entries(self) -> dict[str, Any]:
-        """The entries of the grid file, with the flags that were given on top."""
+    def entries(self) -> list[dict[str, Any]]:
+        """The entries of each grid file, with the flags that were given on top."""
         flags = {
             "methods": self.method,
             "tasks": self.task,
@@ -84,7 +86,8 @@ class GridOptions:
             "rows": self.rows,
         }
         given = {name: value for name, value in flags.items() if value is not None}
-        return {**read_grid(self.grid), **given}
+        paths: Sequence[Path | None] = self.grid or (None,)
+        return [{**read_grid(path), **given} for path in paths]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +162,10 @@ def bench(
 
     A killed grid resumes where it stopped. `selftrain table` makes tables of its cells.
     """
-    entries = compared.entries()
+    asked = compared.entries()
     if data != Path(HUB):
-        inputs.check_tasks(data, entries.get("tasks", COMPARED), instead=f", or the word {HUB}")
+        for entries in asked:
+            inputs.check_tasks(data, entries.get("tasks", COMPARED), instead=f", or the word {HUB}")
     results: list[Result] = []
     with Watch() as watch:
         with watch.busy("loading"):
@@ -169,17 +173,18 @@ def bench(
             from selftrain.experiments.grid import grid_of
 
             machine = inputs.machine_of(settings_of(None, hardware), watch)
-            grid = grid_of(entries, compared.scored_on)
+            grids = [grid_of(entries, compared.scored_on) for entries in asked]
         if data == Path(HUB):
             with watch.busy("fetching"):
-                data = fetched(grid, out)
-        comparison = Bench(grid, data, out, shared, machine)
+                data = fetched(grids, out)
+        comparisons = [Bench(grid, data, out, shared, machine) for grid in grids]
         with watch.busy("estimating"):
-            cost = estimate(comparison)
-        say(cost)
+            costs = estimates(comparisons, [path.stem for path in compared.grid or ()])
+        for cost in costs:
+            say(cost)
         if not dry_run:
             with resumable(watch):
-                for result in computed(comparison, workers):
+                for result in computed(comparisons, workers):
                     say(line_of(result))
                     results.append(result)
             say(f"{len(results)} cells written: {out / 'cells.jsonl'}")
@@ -187,8 +192,20 @@ def bench(
         show_json([asdict(result) for result in results])
 
 
-def computed(comparison: Bench, workers: WorkerOptions) -> Iterator[Result]:
-    """The cells, by this process alone or as one of many workers."""
+def computed(comparisons: Sequence[Bench], workers: WorkerOptions) -> Iterator[Result]:
+    """The cells of one grid after the other; the error of the first that failed is the last."""
+    failed: list[SelftrainError] = []
+    for comparison in comparisons:
+        try:
+            yield from computed_by(comparison, workers)
+        except SelftrainError as error:
+            failed.append(error)
+    if failed:
+        raise failed[0]
+
+
+def computed_by(comparison: Bench, workers: WorkerOptions) -> Iterator[Result]:
+    """The cells of a grid, by this process alone or as one of many workers."""
     if workers.storage is None and workers.ray is None:
         return comparison.run()
 
@@ -199,23 +216,43 @@ def computed(comparison: Bench, workers: WorkerOptions) -> Iterator[Result]:
     return optuna_groups(comparison, workers.storage or "", workers.study)
 
 
-def fetched(grid: Grid, out: Path) -> Path:
+def fetched(grids: Sequence[Grid], out: Path) -> Path:
     """A folder with the rows of every task, fetched from the hub."""
     from selftrain.experiments.hub import fetch
 
-    for name in grid.tasks:
+    for name in dict.fromkeys(name for grid in grids for name in grid.tasks):
         fetch(name, out / "data")
     return out / "data"
 
 
-def estimate(comparison: Bench) -> str:
-    """How many cells are to do, and about how long they take on this machine."""
-    grid, missing = comparison.grid, comparison.missing()
-    every = sum(len(grid.names(group)) for group in grid.groups())
-    cells = f"{len(missing)} of {every} cells to do"
-    if not missing:
-        return cells
-    return f"{cells}: {duration(comparison.seconds())} on this machine (an estimate)"
+def estimates(comparisons: Sequence[Bench], names: Sequence[str]) -> list[str]:
+    """The cost of a grid; of several a line for each, and one for all of them.
+
+    What a later grid shares with an earlier one is counted once.
+    """
+    times = comparisons[0].cell_times()
+    costs = [(*counted(each), each.seconds(times)) for each in comparisons]
+    if len(costs) == 1:
+        return [estimate(*costs[0])]
+    lines = [f"{name}: {estimate(*cost)}" for name, cost in zip(names, costs, strict=True)]
+    missing, every, seconds = map(sum, zip(*costs, strict=True))
+    return [*lines, f"all grids: {estimate(missing, every, seconds)}"]
+
+
+def counted(comparison: Bench) -> tuple[int, int]:
+    """How many cells of a grid are missing, and how many it has."""
+    grid = comparison.grid
+    return len(comparison.missing()), sum(len(grid.names(group)) for group in grid.groups())
+
+
+def estimate(missing: int, every: int, seconds: float) -> str:
+    """How many cells are to do, and about how long they take on this machine.
+
+    >>> estimate(3, 5, 600), estimate(0, 5, 0)
+    ('3 of 5 cells to do: about 10 minutes on this machine (an estimate)', '0 of 5 cells to do')
+    """
+    cells = f"{missing} of {every} cells to do"
+    return f"{cells}: {duration(seconds)} on this machine (an estimate)" if missing else cells
 
 
 def line_of(result: Result) -> str:

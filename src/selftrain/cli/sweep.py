@@ -116,6 +116,9 @@ def sweep(
     ] = None,
     rows: RowOptions,
     search: SearchOptions,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what it would cost, and stop.")
+    ] = False,
     hardware: options.MachineOptions,
     as_json: options.Json = False,
 ) -> None:
@@ -153,24 +156,21 @@ def sweep(
                 machine=inputs.machine_of(settings_of(None, hardware), watch),
             )
             study.check_rows()
-        report = run_trials(study, search.trials, watch)
+        say(f"{study.points} points: {', '.join(map(spelt, study.space.items()))}")
+        with watch.busy("estimating"):
+            cost = estimate(study, search.trials)
+        say(cost)
+        if dry_run:
+            return
+        with resumable(watch):
+            for trial in study.run(search.trials):
+                say(line_of(trial))
+        report = study.report()
     say(f"{report['trials']} trials: {out / 'sweep.json'}")
     if as_json:
         show_json(report)
     else:
         show_best(study, report)
-
-
-def run_trials(study: Sweep, trials: int, watch: Watch) -> Mapping[str, Any]:
-    """Run the trials that are left, with a line for each; the report of all of them."""
-    say(f"{study.points} points: {', '.join(map(spelt, study.space.items()))}")
-    with watch.busy("estimating"):
-        cost = estimate(study, trials)
-    say(cost)
-    with resumable(watch):
-        for trial in study.run(trials):
-            say(line_of(trial))
-    return study.report()
 
 
 def with_rounds(method: Method, rounds: int | None) -> Method:
@@ -186,7 +186,9 @@ def with_rounds(method: Method, rounds: int | None) -> Method:
 def estimate(study: Sweep, trials: int) -> str:
     """What a trial is, and about how long it takes; one with a longer prefix takes longer."""
     one = study.bench(study.method, study.out / "estimate")  # no such folder: nothing is done there
-    return f"{trials} trials of {len(one.missing())} cells: {duration(one.seconds())} each"
+    cost = f"{trials} trials of {len(one.missing())} cells: {duration(one.seconds())} each"
+    done = study.trials_done()
+    return f"{cost}, {done} of them done" if done else cost
 
 
 def spelt(entry: tuple[str, Sequence[object]]) -> str:

@@ -77,18 +77,28 @@ class TableOutput:
         ),
     ] = None
     out: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Option(
             "--out",
             "-o",
             metavar="FILE",
-            help="Instead of stdout.",
+            help="Instead of stdout; may be repeated.",
             rich_help_panel=options.OUTPUT,
-            callback=options.target,
+            callback=options.targets,
         ),
     ] = None
     as_json: options.Json = False
     excel_safe: options.ExcelSafe = False
+
+    def forms(self) -> list[tuple[str, Path | None]]:
+        """Each format, with the file it goes to."""
+        outs: Sequence[Path | None] = self.out or (None,)
+        forms = [(format_of(self.form, out, as_json=self.as_json), out) for out in outs]
+        if self.excel_safe and {form for form, _ in forms} != {"csv"}:
+            raise ConfigError(
+                "--excel-safe guards CSV, and another format is asked for", "-o table.csv"
+            )
+        return forms
 
 
 @with_options
@@ -118,22 +128,19 @@ def table(
     selftrain table data --data folder
     """
     check_read(context, kind)
-    form = format_of(output.form, output.out, as_json=output.as_json)  # before anything is read
-    if output.excel_safe and form != "csv":
-        raise ConfigError(
-            "--excel-safe guards CSV, and another format is asked for", "-o table.csv"
-        )
-    check_spared([output.out], file, sweep)
+    forms = output.forms()  # before anything is read
+    check_spared([out for _, out in forms], file, sweep)
     if kind == "data":
         sheets = [data_sheet(data)]
     elif kind == "grid":
         sheets = [grid_sheet(sweep)]
     else:
         sheets = cell_sheets(kind, file, cells, shown)
-    if form == "text":
-        show_sheets(sheets)
-    else:
-        write(sheets, form, output)
+    for form, out in forms:
+        if form == "text":
+            show_sheets(sheets)
+        else:
+            write(sheets, form, out, excel_safe=output.excel_safe)
 
 
 def check_read(context: typer.Context, kind: Kind) -> None:
@@ -213,7 +220,7 @@ def show_sheets(sheets: Sequence[Sheet]) -> None:
             print(printable(note))
 
 
-def write(sheets: Sequence[Sheet], form: str, output: TableOutput) -> None:
+def write(sheets: Sequence[Sheet], form: str, out: Path | None, *, excel_safe: bool) -> None:
     """The sheets as text of that format, on stdout or in a file that appears complete."""
     from selftrain.disk import replacing
     from selftrain.experiments.tables import FORMATS
@@ -222,10 +229,9 @@ def write(sheets: Sequence[Sheet], form: str, output: TableOutput) -> None:
     if form == "json":
         text = json_of([asdict(sheet) for sheet in sheets], indent=2)
     elif form == "csv":
-        text = csv(sheets, excel_safe=output.excel_safe)
+        text = csv(sheets, excel_safe=excel_safe)
     else:
         text = FORMATS[form](sheets)
-    out = output.out
     if out is None:
         print(text)
         return

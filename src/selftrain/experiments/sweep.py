@@ -338,6 +338,12 @@ class Sweep:
         with optuna_logged(), lost_storage():
             return [tried(trial) for trial in self.study().trials]
 
+    def trials_done(self) -> int:
+        """How many points are tried to the end; a look creates no database."""
+        if self.storage is None and not (self.out / DATABASE).exists():
+            return 0
+        return sum(trial.state in ("complete", "pruned") for trial in self.trials())
+
     def report(self) -> dict[str, Any]:
         """The search, the best point and every trial; written to ``sweep.json``."""
         with optuna_logged(), lost_storage():

@@ -56,6 +56,7 @@ def main() -> None:
     parser.add_argument("--variant", nargs="+", default=list(variants.ALL))
     parser.add_argument("--seed", nargs="+", type=int, default=[12, 21, 42])
     parser.add_argument("--method", default="frozen")
+    parser.add_argument("--labels", nargs="+", choices=CONDITIONS, default=list(CONDITIONS))
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -69,7 +70,7 @@ def main() -> None:
     for variant in sorted(options.variant, key=variants.base_of):
         for seed in options.seed:
             task, gold, pool, design = rows(options.data, variant, seed)
-            for condition in CONDITIONS:
+            for condition in options.labels:
                 chosen = labels_of(task, gold, pool, condition, seed)
                 for rule, weigh in RULES.items():
                     key = (options.method, variant, seed, condition, rule)

@@ -37,6 +37,19 @@ def test_a_run_like_any_other_has_nothing_to_tell(bert: Backbone) -> None:
     assert preflight(Job(TASK, small_run.split(), METHOD, bert, 7)) == []
 
 
+def test_labels_that_are_far_more_of_one_class_are_told(bert: Backbone) -> None:
+    split = small_run.split()
+    good = [row for row in split.labelled if row.label == "good"]
+    more = tuple(
+        replace(row, example=replace(row.example, uid=f"{row.example.uid}+")) for row in good
+    )
+    for labelled, told in ((split.labelled, 0), ((*split.labelled, *more), 1)):
+        job = Job(TASK, replace(split, labelled=labelled), METHOD, bert, 7)
+        found = [line for line in preflight(job) if line.startswith("uneven labels: `good` has ")]
+        assert len(found) == told
+        assert all(line.endswith("whatever the pool has: label more of `bad`") for line in found)
+
+
 @pytest.mark.parametrize(
     "change", [{"align": True}, {"score": Reliable(scale="rank")}], ids=["align", "rank"]
 )

@@ -6,6 +6,7 @@ head, a layer that does not exist, and a teacher without dropout.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from itertools import chain, islice
 from typing import Any
@@ -43,6 +44,7 @@ def preflight(job: Job) -> list[str]:
         *hard_to_read(job.backbone, texts_read(job)),
         *(small_pool(job) if method.total_rounds else ()),
         *(few_rows(job) if method.guard == "folds" else ()),
+        *uneven_labels(job),
     ]
 
 
@@ -140,6 +142,7 @@ def hard_to_read(backbone: Backbone, texts: Iterable[Example]) -> Iterator[str]:
 
 FEW_LABELS = 8  # of a class
 FEW_TEXTS = 200  # of a pool
+UNEVEN = 2  # times as many labels of one class as of another
 
 
 def few_rows(job: Job) -> Iterator[str]:
@@ -153,6 +156,17 @@ def few_rows(job: Job) -> Iterator[str]:
     texts = size_of(job.split.unlabelled)
     if texts < FEW_TEXTS:
         yield f"small pool: {texts} texts; below {FEW_TEXTS} there is little to learn from"
+
+
+def uneven_labels(job: Job) -> Iterator[str]:
+    """A warning where one class has far more labels than another."""
+    counts = Counter(row.label for row in job.split.labelled)
+    (most, largest), (fewest, smallest) = counts.most_common()[0], counts.most_common()[-1]
+    if largest >= UNEVEN * smallest:
+        yield (
+            f"uneven labels: `{most}` has {largest}, `{fewest}` {smallest}; a model leans to the "
+            f"classes with more of them, whatever the pool has: label more of `{fewest}`"
+        )
 
 
 def size_of(pool: Iterable[Example]) -> int:

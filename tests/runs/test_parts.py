@@ -281,10 +281,6 @@ def test_another_machine_is_a_warning(stopped: Stopped) -> None:
     assert "cache_mb 4096" in warning
 
 
-def test_votes_do_not_depend_on_how_the_steps_of_training_are_dealt(stopped: Stopped) -> None:
-    assert check_same_run(stopped.run, stopped.job, replace(MACHINE, accumulate=4)) == ()
-
-
 def test_a_text_that_changed_meanwhile_under_its_id_is_found(stopped: Stopped) -> None:
     job = stopped.job
     other = tuple(replace(row, text=f"{row.text} no") for row in job.split.unlabelled)

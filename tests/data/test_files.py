@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from formats import FORMATS, as_csv, as_parquet, message_and_hint
+from formats import FORMATS, as_csv, as_parquet, damaged_parquet, message_and_hint
 from selftrain.data import files, sources
-from selftrain.data.read import Columns, read_labelled, read_unlabelled
+from selftrain.data.read import Columns, read_labelled, read_texts, read_unlabelled
 from selftrain.data.rows import Notes, examples
 from selftrain.errors import DataError
 
@@ -191,6 +191,14 @@ def test_a_parquet_text_that_is_none_is_one_line_and_a_hint(tmp_path):
     with pytest.raises(DataError, match="row 1: `text` cannot be read: 'utf-8' codec") as error:
         read_unlabelled(path, notes=Notes())
     assert message_and_hint(error)[1]
+
+
+def test_a_damaged_page_of_parquet_is_no_matter_of_rights(tmp_path):
+    (tmp_path / "rows.parquet").write_bytes(damaged_parquet())
+    for read in (read_unlabelled, read_texts):
+        with pytest.raises(DataError, match="cannot be read as Parquet: Corrupt snappy") as error:
+            read(tmp_path / "rows.parquet", notes=Notes())
+        assert message_and_hint(error)[1].startswith("some of its bytes are damaged")
 
 
 def test_no_kind_of_parquet_column_is_lost(tmp_path):

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from formats import as_csv, as_parquet, message_and_hint
+from formats import as_csv, as_parquet, damaged_parquet, message_and_hint
 from selftrain.data import pool as pool_room
 from selftrain.data import remote
 from selftrain.data.read import read_labelled, read_pool, read_unlabelled
@@ -29,6 +29,7 @@ PARTS = {
     "pool/_SUCCESS": b"",
     "labelled.csv": as_csv([{"text": "x", "label": "y"}]),
     "cut.parquet": as_parquet([{"text": "a"}])[:-40],
+    "damaged.parquet": damaged_parquet(),
 }
 
 

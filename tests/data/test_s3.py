@@ -52,6 +52,13 @@ def test_a_missing_bucket_or_key_and_half_a_file_are_one_line_and_a_hint() -> No
 
 
 @pytest.mark.usefixtures("s3")
+def test_a_damaged_page_of_an_object_is_no_fault_of_the_store() -> None:
+    message, hint = refused(f"s3://{BUCKET}/damaged.parquet")
+    assert "damaged.parquet cannot be read as Parquet: Corrupt snappy" in message
+    assert "copy it again" in hint
+
+
+@pytest.mark.usefixtures("s3")
 def test_without_credentials_the_hint_says_how_to_give_some(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

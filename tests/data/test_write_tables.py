@@ -41,6 +41,13 @@ def test_what_is_written_is_read_again(name: str, tmp_path: Path) -> None:
     assert rows == [tuple(map(str, row)) if as_text else row for row in ROWS]
 
 
+def test_a_number_that_many_rows_lack_is_a_number(tmp_path: Path) -> None:
+    rows = [("a", None)] * 2_000 + [("b", 0.5)]
+    write_table(tmp_path / "t.parquet", ["uid", "p"], rows, kinds={"p": float})
+    found = [row["p"] for _, row in records(tmp_path / "t.parquet")]
+    assert found == [None] * 2_000 + [0.5]
+
+
 SIGNS = ["+ve", "-abc", "@user hello", "=1+1", "-1", '"open', "a\tb", "x;=1"]
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -86,3 +88,21 @@ def test_what_goes_out_comes_back_the_same(name: str, out: Outgoing) -> None:
     ]
     taken = "rows without an answer: the suggested label taken"
     assert counts == ({taken: len(rows)} if tool.has_suggestions else {})
+
+
+def test_a_table_may_know_probabilities_of_late_rows_alone(tmp_path: Path) -> None:
+    """They are known of the slice of the estimate, and labelled rows have no round."""
+    rows = [Suggestion(Example(f"{number}", "text"), "good", "left") for number in range(2_000)]
+    rows.append(
+        replace(rows[0], round=1, confidence=0.5, certainty=1.0, probabilities=(0.25, 0.75))
+    )
+    TOOLS["csv"].write(tmp_path / "out.parquet", Outgoing(("bad", "good"), rows))
+    table = pyarrow.parquet.read_table(tmp_path / "out.parquet")
+    last = table.slice(2_000).to_pylist()[0]
+    assert [last[name] for name in ("round", "confidence", "p_bad", "p_good")] == [
+        1,
+        0.5,
+        0.25,
+        0.75,
+    ]
+    assert table["p_good"].null_count == table["round"].null_count == 2_000

@@ -19,7 +19,6 @@ from selftrain.runs.corrections import (
     corrected,
     read_corrections,
     repeated,
-    run_digest,
     standing,
 )
 
@@ -30,7 +29,7 @@ MANIFEST = reviewed.manifest()
 def correction(
     text: str, verdict: Verdict = "accept", now: str | None = "good", run: str = ""
 ) -> Correction:
-    digest = run or run_digest(MANIFEST)
+    digest = run or MANIFEST.digest()
     return Correction(uid_of(text), uid_of(text), "good", now, verdict, 1, digest)
 
 
@@ -119,9 +118,9 @@ def test_a_row_that_was_corrected_twice_is_counted() -> None:
 
 
 def test_more_rounds_leave_the_digest_of_a_run_and_other_data_change_it() -> None:
-    digest = run_digest(MANIFEST)
-    assert run_digest(replace(MANIFEST, method={**MANIFEST.method, "rounds": 9})) == digest
-    assert run_digest(replace(MANIFEST, data={"pool": "other"})) != digest
+    digest = MANIFEST.digest()
+    assert replace(MANIFEST, method={**MANIFEST.method, "rounds": 9}).digest() == digest
+    assert replace(MANIFEST, data={"pool": "other"}).digest() != digest
 
 
 @pytest.mark.parametrize(

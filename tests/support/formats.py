@@ -42,6 +42,16 @@ def as_parquet(rows: list[dict[str, str]]) -> bytes:
     return out.getvalue()
 
 
+def damaged_parquet() -> bytes:
+    """A file of three row groups, with a page of the second that does not unpack."""
+    out = io.BytesIO()
+    pq.write_table(pa.table({"text": [f"{n:_>99}" for n in range(300)]}), out, row_group_size=100)
+    column = pq.read_metadata(out).row_group(1).column(0)
+    start = column.dictionary_page_offset + column.total_compressed_size // 2
+    raw = out.getvalue()
+    return raw[:start] + b"\xff" * 50 + raw[start + 50 :]
+
+
 FORMATS: dict[str, Callable[[list[dict[str, str]]], bytes]] = {
     "rows.csv": as_csv,
     "rows.CSV": as_csv,

@@ -21,7 +21,7 @@ from selftrain.review.rows import Row, Rows
 from selftrain.review.serve import listen
 from selftrain.review.session import Session
 from selftrain.review.worth import most_worth
-from selftrain.runs.corrections import Journal, run_digest
+from selftrain.runs.corrections import Journal
 from selftrain.runs.lessons import write_lesson
 from selftrain.runs.manifest import Manifest
 from selftrain.runs.record import LESSON, MODEL, RECORD, Record
@@ -83,7 +83,7 @@ def rows_of(
 def session_of(rows: Rows, file: Path) -> Session:
     facts = manifest(rows.labels)
     worth = most_worth(rows.rows, rows.labels)
-    return Session(rows, worth, Journal(file, facts, Path("run")), run_digest(facts))
+    return Session(rows, worth, Journal(file, facts, Path("run")), facts.digest())
 
 
 # ── a page that is served ──

@@ -87,7 +87,7 @@ def review(
     from selftrain.review.door import Keys
     from selftrain.review.near import Neighbours
     from selftrain.review.session import Session
-    from selftrain.runs.corrections import Journal, repeated, run_digest
+    from selftrain.runs.corrections import Journal, repeated
     from selftrain.runs.read import read_manifest
 
     inputs.check_spared([corrections], *unlabelled, labelled, run)
@@ -105,7 +105,7 @@ def review(
     with listen(port) as listening, closing(Journal(corrections, read_manifest(run), run)) as file:
         if more := repeated(file.corrections):
             say(more)
-        session = Session(rows, worth, file, run_digest(read_manifest(run)))
+        session = Session(rows, worth, file, read_manifest(run).digest())
         with closing(Neighbours(gold, partial(vectors_by, run, backbone))) as neighbours:
             keys = Keys(listening.getsockname()[1])
             say(f"review: {keys.url}")

@@ -16,6 +16,7 @@ from itertools import islice
 
 from selftrain.data import sources
 from selftrain.data.names import USUAL
+from selftrain.data.rows import Gap
 from selftrain.data.sources import Source
 from selftrain.errors import DataError
 
@@ -128,12 +129,12 @@ def rows(source: Source, dialect: Dialect) -> Iterator[tuple[int, Row]]:
 
 
 def cells(
-    source: Source, dialect: Dialect, columns: Sequence[str]
+    source: Source, dialect: Dialect, columns: Sequence[str], gap: Gap
 ) -> Iterator[tuple[int, Sequence[object]]]:
-    """The cells of these columns of each row, with the line it starts on."""
+    """The cells of these columns of each row after the gap, with the line it starts on."""
     names, numbered = _table(source, dialect)
     places = [names.index(column) for column in columns]
-    for line, fields in numbered:
+    for line, fields in gap.after(numbered):
         yield line, [fields[place] for place in places]
 
 

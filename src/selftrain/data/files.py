@@ -17,12 +17,12 @@ from typing import Any, cast
 from selftrain.data import delimited, parquet, sources, workbook
 from selftrain.data.delimited import Row
 from selftrain.data.places import Listing, Place, listed
-from selftrain.data.rows import missing
+from selftrain.data.rows import Gap, missing
 from selftrain.data.sources import Source, quoted, source_of
 from selftrain.errors import DataError, closest, listing
 
 Reader = Callable[[], Iterator[tuple[int, Row]]]
-Cells = Callable[[Sequence[str]], Iterator[tuple[int, Sequence[object]]]]
+Cells = Callable[[Sequence[str], Gap], Iterator[tuple[int, Sequence[object]]]]
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 JSON_LINES = (".jsonl", ".ndjson", ".json-lines", ".jsonlines")
@@ -49,7 +49,7 @@ class Records:
     uneven: bool = False
     """Whether each row has columns of its own, as in JSON."""
     cells: Cells | None = None
-    """Reads the cells of some columns alone, of a file where that takes less time."""
+    """Reads the cells of some columns alone, and passes a gap, of a file where that is faster."""
 
     def __iter__(self) -> Iterator[tuple[int, Row]]:
         return self.read()

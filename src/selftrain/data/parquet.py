@@ -15,6 +15,7 @@ from typing import Any
 
 from selftrain.data import sources
 from selftrain.data.delimited import Row
+from selftrain.data.rows import Gap
 from selftrain.data.sources import CUT_TEXT, Source
 from selftrain.errors import DataError
 
@@ -33,22 +34,27 @@ def columns_with_rows(source: Source) -> tuple[str, ...]:
 def rows(source: Source) -> Iterator[tuple[int, Row]]:
     """Each row with its number; a cell is unpacked, and checked, when it is read."""
     with _refusals(source):
-        for number, batch in _batches(source, None):
+        for number, batch in _batches(source, None, Gap()):
             columns = dict(zip(batch.schema.names, batch.columns, strict=True))
             for place in range(batch.num_rows):
                 yield number + place, _Cells(f"{source.name}, row {number + place}", columns, place)
 
 
-def cells(source: Source, columns: Sequence[str]) -> Iterator[tuple[int, Sequence[object]]]:
-    """The cells of these columns of each row, with its number; no other column is read."""
+def cells(
+    source: Source, columns: Sequence[str], gap: Gap
+) -> Iterator[tuple[int, Sequence[object]]]:
+    """The cells of these columns of each row after the gap, with its number.
+
+    No other column is read, and no row group in which all rows are passed.
+    """
     with _refusals(source):
-        for number, batch in _batches(source, columns):
+        for number, batch in _batches(source, columns, gap):
             lists = [_values(batch[name]) for name in columns]
             if None not in lists:
-                yield from enumerate(zip(*lists, strict=True), number)
+                yield from gap.after(enumerate(zip(*lists, strict=True), number))
                 continue
             unpacked = dict(zip(batch.schema.names, batch.columns, strict=True))
-            for place in range(batch.num_rows):
+            for place in gap.after(range(batch.num_rows)):
                 row = _Cells(f"{source.name}, row {number + place}", unpacked, place)
                 yield number + place, [row[name] for name in columns]
 
@@ -57,7 +63,11 @@ def cells(source: Source, columns: Sequence[str]) -> Iterator[tuple[int, Sequenc
 def _opened(source: Source, **settings: Any) -> Iterator[Any]:
     import pyarrow.parquet
 
-    with source.open(by_turns=True) as raw, pyarrow.parquet.ParquetFile(raw, **settings) as file:
+    with (
+        source.open(by_turns=True) as raw,
+        _refusals(source),  # inside of the source, which takes an OSError for one of its own
+        pyarrow.parquet.ParquetFile(raw, **settings) as file,
+    ):
         yield file
 
 
@@ -69,20 +79,32 @@ def _refusals(source: Source) -> Iterator[None]:
     try:
         yield
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
+        # pyarrow has a plain OSError without a number for damaged bytes; others are of the system
+        # or of a store, and the source says what they mean.
+        damaged = type(error) is OSError and error.errno is None
+        if isinstance(error, OSError) and not damaged:
+            raise
         reason = str(error).partition("\n")[0]
         raise DataError(
             f"{source.name} cannot be read as Parquet: {reason}",
-            "a text file needs a name ending in .csv, .tsv or .jsonl",
+            "some of its bytes are damaged: copy it again, or write it again"
+            if damaged
+            else "a text file needs a name ending in .csv, .tsv or .jsonl",
         ) from None
 
 
-def _batches(source: Source, columns: Sequence[str] | None) -> Iterator[tuple[int, Any]]:
-    """The rows in batches, each with the number of its first row."""
+def _batches(source: Source, columns: Sequence[str] | None, gap: Gap) -> Iterator[tuple[int, Any]]:
+    """The rows in batches, each with the number of its first row; of a gap no whole row group."""
     with _opened(source) as file:
         paths = [column.path for column in file.schema]
     number = 1
     with _opened(source, read_dictionary=paths, buffer_size=2**16) as file:
         for group in range(file.num_row_groups):  # all at once would take the whole file
+            size = file.metadata.row_group(group).num_rows
+            if size <= gap.rows:
+                gap.rows -= size
+                number += size
+                continue
             for batch in file.iter_batches(
                 BATCH, row_groups=[group], columns=columns, use_threads=False
             ):

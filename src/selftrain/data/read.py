@@ -21,7 +21,7 @@ from selftrain.data.columns import (
 from selftrain.data.delimited import Row
 from selftrain.data.files import Parts, Records, parts
 from selftrain.data.pool import Fields, HashSet, Pool, clean_pool, hash_of
-from selftrain.data.rows import Example, Labelled, Notes, is_empty, uid_of
+from selftrain.data.rows import Example, Gap, Labelled, Notes, is_empty, uid_of
 from selftrain.errors import DataError
 
 
@@ -222,19 +222,22 @@ class Texts:
 
         The files are read once. Of a row between two parts no cell is checked and no hash is taken.
         """
-        stream = ((reader, *row) for reader in self.readers for row in reader.records)
+        gap = Gap()
+        stream = _examples(self.readers, gap)
         passed = 0
         for place in places:
-            next(islice(stream, place.start - passed, place.start - passed), None)
-            rows = islice(stream, len(place))
-            examples = (reader.example(number, row) for reader, number, row in rows)
-            yield Table(examples, self.id_column, len(place), place.start)
+            gap.rows = place.start - passed
+            yield Table(islice(stream, len(place)), self.id_column, len(place), place.start)
             passed = place.stop
 
 
-def _examples(readers: Iterable[_Reader]) -> Iterator[Example]:
-    """The examples of some files, one file after the other."""
-    return (example for reader in readers for example in reader)
+def _examples(readers: Iterable[_Reader], gap: Gap | None = None) -> Iterator[Example]:
+    """The examples of some files, one file after the other, without those of a gap."""
+    return (
+        Example(uid or uid_of(text, pair), text, pair)
+        for reader in readers
+        for uid, text, pair in reader.fields(gap)
+    )
 
 
 def _named_by(readers: Iterable[_Reader], id: str | None) -> tuple[_Reader, ...]:
@@ -267,20 +270,16 @@ class _Reader:
     pair: str | None
     id: str | None
 
-    def __iter__(self) -> Iterator[Example]:
-        return (self.example(number, row) for number, row in self.records)
-
-    def fields(self) -> Iterator[Fields]:
+    def fields(self, gap: Gap | None = None) -> Iterator[Fields]:
         """The fields of each example; with cells that are plain text, no other work is done."""
         records, text, pair, id = self.records, self.text, self.pair, self.id
+        gap = gap or Gap()
         if records.cells is None:
-            for number, row in records:
-                example = self.example(number, row)
-                named = id is not None and example.uid
-                yield example.uid if named else None, example.text, example.pair
+            for number, row in gap.after(records):
+                yield self._fields_of(number, row)
             return
         columns = [text, *filter(None, (pair, id))]
-        for number, cells in records.cells(columns):
+        for number, cells in records.cells(columns, gap):
             first = cells[0]
             if type(first) is not str:
                 first = text_of(records, number, text, first)
@@ -292,10 +291,15 @@ class _Reader:
             yield uid or None, first, second
 
     def example(self, number: int, row: Row) -> Example:
+        """The example of a row."""
+        uid, text, pair = self._fields_of(number, row)
+        return Example(uid or uid_of(text, pair), text, pair)
+
+    def _fields_of(self, number: int, row: Row) -> Fields:
         text = text_cell(self.records, number, row, self.text)
         pair = None if self.pair is None else text_cell(self.records, number, row, self.pair)
         id = "" if self.id is None else id_cell(self.records, number, row, self.id)
-        return Example(id or uid_of(text, pair), text, pair)
+        return id or None, text, pair
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from selftrain.errors import DataError
+
+T = TypeVar("T")
 
 # ── values ───────────────────────────────────────────────────────────────────────────────────
 
@@ -66,6 +68,21 @@ class AuditLine:
     """The selection weight s_i before normalisation (Eq. 5)."""
     role: str
     """``easy`` (drawn for training), ``hard`` (used for contrast) or ``left`` (not used)."""
+
+
+@dataclass(slots=True)
+class Gap:
+    """Rows of a file that are passed before the next one is read; who reads it counts them."""
+
+    rows: int = 0
+
+    def after(self, rows: Iterable[T]) -> Iterator[T]:
+        """The rows that are not passed; the gap may grow while they are read."""
+        for row in rows:
+            if self.rows:
+                self.rows -= 1
+            else:
+                yield row
 
 
 class AuditLines(Protocol):

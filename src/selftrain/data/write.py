@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, TextIO
 
 from selftrain.data.files import DELIMITERS, JSON_LINES, PARQUET
@@ -22,20 +23,29 @@ from selftrain.escape import harmless, printable
 
 Cells = Sequence[object]
 Writer = Callable[[Path, Sequence[str], Iterable[Cells]], None]
+Kinds = Mapping[str, type[str] | type[int] | type[float]]
+NO_KINDS: Kinds = MappingProxyType({})
 
 BATCH = 1024  # rows turned into columns together
 GROUP_BYTES = 2**24  # of a row group of Parquet, before it is compressed: no more are in memory
 
 
 def write_table(
-    path: Path, names: Sequence[str], rows: Iterable[Cells], *, excel_safe: bool = False
+    path: Path,
+    names: Sequence[str],
+    rows: Iterable[Cells],
+    *,
+    kinds: Kinds = NO_KINDS,
+    excel_safe: bool = False,
 ) -> None:
     """Write rows under the names of their columns; the ending of the path gives the format.
 
-    The file appears when it is complete, and an error leaves an old one as it was. ``excel_safe``
-    guards the cells of a CSV or TSV file, which then no longer hold every text exactly.
+    The file appears when it is complete, and an error leaves an old one as it was. ``kinds`` are
+    the types of columns that may be empty in many rows: Parquet guesses a type from the first.
+    ``excel_safe`` guards the cells of a CSV or TSV file, which then no longer hold every text
+    exactly.
     """
-    write = check_format(path, excel_safe=excel_safe)
+    write = check_format(path, kinds=kinds, excel_safe=excel_safe)
     with replacing(path.resolve()) as temporary:  # resolved: a link stays, its target is replaced
         write(temporary, names, rows)
 
@@ -59,7 +69,7 @@ def write_delimited(
     writer.writerows(map(shown, row) for row in rows)
 
 
-def check_format(path: Path, *, excel_safe: bool = False) -> Writer:
+def check_format(path: Path, *, kinds: Kinds = NO_KINDS, excel_safe: bool = False) -> Writer:
     """The writer of a format, by the ending of a path; an error where there is none."""
     suffix = path.suffix.lower()
     if suffix in DELIMITERS:
@@ -71,7 +81,7 @@ def check_format(path: Path, *, excel_safe: bool = False) -> Writer:
     if suffix in JSON_LINES:
         return _write_json_lines
     if suffix in PARQUET:
-        return _write_parquet
+        return partial(_write_parquet, kinds)
     raise DataError(
         f"{path} ends in `{path.suffix}`; expected .csv, .tsv, .jsonl or .parquet",
         "leave out -o to print"
@@ -94,11 +104,11 @@ def _write_json_lines(path: Path, names: Sequence[str], rows: Iterable[Cells]) -
             file.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 
-def _write_parquet(path: Path, names: Sequence[str], rows: Iterable[Cells]) -> None:
+def _write_parquet(kinds: Kinds, path: Path, names: Sequence[str], rows: Iterable[Cells]) -> None:
     import pyarrow
     import pyarrow.parquet
 
-    batches = _record_batches(names, rows)
+    batches = _record_batches(kinds, names, rows)
     with path.open("xb") as file:  # an open file: pyarrow would take `a:b` for an address
         first = next(batches, None) or pyarrow.RecordBatch.from_pylist([])
         with pyarrow.parquet.ParquetWriter(file, first.schema) as writer:
@@ -112,18 +122,20 @@ def _write_parquet(path: Path, names: Sequence[str], rows: Iterable[Cells]) -> N
             writer.write_table(pyarrow.Table.from_batches(group))
 
 
-def _record_batches(names: Sequence[str], rows: Iterable[Cells]) -> Iterator[Any]:
-    """The rows in columns, some at a time; the first of them decide the types."""
+def _record_batches(kinds: Kinds, names: Sequence[str], rows: Iterable[Cells]) -> Iterator[Any]:
+    """The rows in columns, some at a time; the first of them decide the types not given."""
     import pyarrow
 
+    types = {str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64()}
+    given = {name: types[kind] for name, kind in kinds.items()}
     stream, schema = iter(rows), None
     while some := [dict(zip(names, row, strict=True)) for row in islice(stream, BATCH)]:
         batch = pyarrow.RecordBatch.from_pylist(some, schema=schema)
         if schema is None:  # a column that is empty so far may hold a text later
-            kinds = [
+            guessed = (
                 pyarrow.string() if pyarrow.types.is_null(t) else t for t in batch.schema.types
-            ]
-            schema = pyarrow.schema(list(zip(names, kinds, strict=True)))
+            )
+            schema = pyarrow.schema({**dict(zip(names, guessed, strict=True)), **given})
             batch = batch.cast(schema)
         yield batch
 

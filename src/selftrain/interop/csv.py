@@ -10,14 +10,15 @@ from selftrain.data.files import Records, records
 from selftrain.data.write import write_table
 from selftrain.interop.tool import LABEL, PAIR, TEXT, UID, AnnotatedRow, Outgoing, Suggestion, Tool
 
-NUMBERS = ("role", "round", "confidence", "certainty")
+NUMBERS = {"role": str, "round": int, "confidence": float, "certainty": float}
 
 
 def write(path: Path, out: Outgoing) -> None:
     """Write a row for each text; the probability of a class is empty where it is unknown."""
     texts = (TEXT, PAIR) if out.pair else (TEXT,)
-    names = (UID, *texts, LABEL, *NUMBERS, *(f"p_{label}" for label in out.labels))
-    write_table(path, names, (cells_of(row, out) for row in out.rows))
+    kinds = {**NUMBERS, **{f"p_{label}": float for label in out.labels}}
+    names = (UID, *texts, LABEL, *kinds)
+    write_table(path, names, (cells_of(row, out) for row in out.rows), kinds=kinds)
 
 
 def cells_of(row: Suggestion, out: Outgoing) -> list[object]:

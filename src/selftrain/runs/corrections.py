@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from selftrain.data.pool import remove_overlap
 from selftrain.data.rows import Example, Labelled, Notes, Split, uid_of
-from selftrain.disk import check_target, plain_file, refusals, remove, short_hash, sync
+from selftrain.disk import check_target, plain_file, refusals, remove, sync
 from selftrain.errors import ConfigError, DataError, RunError, first_problem, listing
 from selftrain.runs.manifest import Manifest
 
@@ -46,12 +46,6 @@ class Correction:
     """The last round that judged the row."""
     run: str
     """The digest of the run."""
-
-
-def run_digest(manifest: Manifest) -> str:
-    """A name for a run: the same after it resumes with more rounds, another for other data."""
-    method = {name: value for name, value in manifest.method.items() if name != "rounds"}
-    return short_hash({**manifest.configuration(), "method": method}, 16)
 
 
 # ── which verdict counts ─────────────────────────────────────────────────────────────────────
@@ -103,7 +97,7 @@ def check_belongs(
     corrections: Iterable[Correction], manifest: Manifest, path: Path, run: Path
 ) -> None:
     """Raise where a verdict is on another run, or names a class that the run does not have."""
-    digest, labels = run_digest(manifest), manifest.task.get("labels") or []
+    digest, labels = manifest.digest(), manifest.task.get("labels") or []
     for each in corrections:
         if each.run != digest:
             raise RunError(

@@ -48,7 +48,8 @@ class Stored:
     """Those of the estimate: one by others is made again."""
     estimate: Estimate
     opinions: str = ""
-    """The sha256 of ``opinions.parquet``, which was written with it; empty in older estimates."""
+    """The sha256 of ``opinions.parquet``, which was written with it; empty in older estimates, and
+    where there were too many rows for one."""
 
 
 def estimated(folder: Path, job: Job, rounds: Sequence[Round], machine: Machine) -> Estimate | None:
@@ -65,8 +66,7 @@ def estimated(folder: Path, job: Job, rounds: Sequence[Round], machine: Machine)
             remove(folder / ESTIMATE)
             remove(folder / OPINIONS)
             return None
-        write_opinions(folder / OPINIONS, judged)
-        opinions = sha256(folder / OPINIONS)
+        opinions = write_opinions(folder / OPINIONS, judged)
         stored = Stored(FORMAT, models, constants(), judged.estimate, opinions)
         with replacing(folder / ESTIMATE, private=True) as path:
             path.write_bytes(TypeAdapter(Stored).dump_json(stored, indent=2) + b"\n")

@@ -5,9 +5,8 @@ that a pool of millions takes no more memory than a short one. The file may come
 size is checked before it is unpacked, and each line before it is used. What could not be read back
 is not written.
 
-The unpacked size that a file claims is not trusted. The limits are these: only the packed bytes
-are read, snappy unpacks them to about twenty times their size, a repeated text is stored once in
-each batch, and the ids of a short lesson are counted before all of them are in memory.
+The ids of a short lesson are counted before all of them are in memory; other limits are those of
+all tables of a run folder.
 """
 
 from __future__ import annotations
@@ -21,8 +20,17 @@ from typing import TYPE_CHECKING, Any
 
 from selftrain.data.audit_lines import MAX_LINES_IN_MEMORY
 from selftrain.data.rows import AuditLine, AuditLines, Example, Lesson
-from selftrain.disk import damaged, plain_file
+from selftrain.disk import damaged
 from selftrain.errors import RunError
+from selftrain.runs.tables import (
+    batches_of,
+    excess_of,
+    groups_of,
+    open_table,
+    text_bytes,
+    used_texts,
+    values,
+)
 
 if TYPE_CHECKING:
     from selftrain.method.spec import Method
@@ -32,7 +40,6 @@ LARGEST_TABLE = 2**30  # bytes unpacked at once: all of a short lesson, one grou
 LARGEST_GROUP = 2**20  # rows of a row group: the default of pyarrow
 GROUP = 16_384  # rows of a row group in a long lesson; a short lesson is one group
 BATCH = 8_192  # rows of a lesson read together
-CODECS = ("SNAPPY", "UNCOMPRESSED")  # a round writes the first; others unpack a byte to thousands
 
 
 # ── writing ──────────────────────────────────────────────────────────────────────────────────
@@ -92,24 +99,13 @@ def _schema() -> Any:
 
 def _excess(about: Any) -> str:
     """Why a lesson is too large to be read; empty if it can be read."""
-    groups = [about.row_group(place) for place in range(about.num_row_groups)]
-    rows = sum(group.num_rows for group in groups)
+    groups = [group.num_rows for group in groups_of(about)]
+    rows, largest = sum(groups), max(groups, default=0)
     if rows > LARGEST_LESSON:
         return f"has {rows:,} rows"
-    largest = max((group.num_rows for group in groups), default=0)
     if largest > LARGEST_GROUP:
         return f"has {largest:,} rows in one group"
-    columns = [[group.column(place) for place in range(group.num_columns)] for group in groups]
-    strange = {each.compression for group in columns for each in group}.difference(CODECS)
-    if strange:
-        return f"is packed with {min(strange)}"
-    unpacked = [group.total_byte_size for group in groups]
-    packed = [sum(each.total_compressed_size for each in group) for group in columns]
-    for sizes, state in ((unpacked, "unpacked"), (packed, "packed")):
-        at_once = sum(sizes) if rows <= MAX_LINES_IN_MEMORY else max(sizes)
-        if at_once > LARGEST_TABLE:
-            return f"has {at_once:,} bytes {state}"
-    return ""
+    return excess_of(about, LARGEST_TABLE, at_once=rows <= MAX_LINES_IN_MEMORY)
 
 
 # ── reading ──────────────────────────────────────────────────────────────────────────────────
@@ -121,7 +117,7 @@ def read_lesson(path: Path, labels: Iterable[str]) -> AuditLines:
     rows = size = 0
     for batch in _batches(path, labels):
         rows += batch.num_rows
-        size += _used(batch["uid"])[0].nbytes
+        size += text_bytes(batch["uid"])
     if rows <= MAX_LINES_IN_MEMORY and size > LARGEST_TABLE:
         raise damaged(path, f"has ids of {size:,} bytes")
     audit = _StoredAudit(path, labels, rows)
@@ -141,60 +137,26 @@ class _StoredAudit:
 
     def __iter__(self) -> Iterator[AuditLine]:
         for batch in _batches(self.path, self.labels):
-            yield from map(AuditLine, *map(_values, batch.columns))
+            yield from map(AuditLine, *map(values, batch.columns))
 
 
 def _batches(path: Path, labels: Collection[str]) -> Iterator[Any]:
     """The rows of a lesson, some thousand at a time, each of them checked."""
-    import pyarrow
-    import pyarrow.parquet
-
-    try:
-        with plain_file(path).open("rb") as raw, pyarrow.parquet.ParquetFile(raw) as file:
-            if not file.schema_arrow.equals(_schema()):
-                raise damaged(path, f"has the columns {file.schema_arrow.names}")
-            if excess := _excess(file.metadata):
-                raise damaged(path, excess)
-        names = [field.name for field in _schema() if field.type == pyarrow.string()]
-        with (
-            path.open("rb") as raw,
-            pyarrow.parquet.ParquetFile(raw, read_dictionary=names, buffer_size=2**16) as file,
-        ):
-            for group in range(file.num_row_groups):  # else pyarrow loads the whole file
-                for batch in file.iter_batches(BATCH, row_groups=[group], use_threads=False):
-                    _check_lines(path, batch, labels)
-                    yield batch
-    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise damaged(path, f"is not Parquet: {error}".partition("\n")[0]) from None
+    with open_table(path, _schema(), _excess) as file:
+        for batch in batches_of(file, BATCH):
+            _check_lines(path, batch, labels)
+            yield batch
 
 
 def _check_lines(path: Path, batch: Any, labels: Collection[str]) -> None:
     """Raise unless each line is one that a round may write."""
     import pyarrow.compute
 
-    _used(batch["uid"])[0].validate(full=True)  # that its bytes are text
+    used_texts(batch["uid"])[0].validate(full=True)  # that its bytes are text
     numbers = [batch[name] for name in ("confidence", "certainty", "weight")]
     finite = pyarrow.compute.is_finite(reduce(pyarrow.compute.add, numbers)).to_pylist()
-    lines = zip(_values(batch["label"]), _values(batch["role"]), finite, strict=True)
+    lines = zip(values(batch["label"]), values(batch["role"]), finite, strict=True)
     for place, (label, role, counts) in enumerate(lines):
         if not (counts and label in labels and role in ("easy", "hard", "left")):
-            (line,) = map(AuditLine, *map(_values, batch.slice(place, 1).columns))
+            (line,) = map(AuditLine, *map(values, batch.slice(place, 1).columns))
             raise damaged(path, f"holds a line no round writes: {line!r:.120}")
-
-
-def _values(column: Any) -> list[Any]:
-    """A column as a list in which equal texts are one object, so that copies take no memory."""
-    if not hasattr(column, "dictionary"):
-        return list(column.to_pylist())
-    used, places = _used(column)
-    texts = used.to_pylist()
-    return [texts[place] for place in places.to_pylist()]
-
-
-def _used(column: Any) -> tuple[Any, Any]:
-    """The distinct texts of a column, and for each row the place of its text among them.
-
-    A dictionary may have many more texts than the rows of this column use.
-    """
-    encoded = column.indices.dictionary_encode()
-    return column.dictionary.take(encoded.dictionary), encoded.indices

@@ -16,7 +16,7 @@ from pydantic_core import from_json
 from selftrain.data.fewshot import fingerprint, order_fingerprint
 from selftrain.data.pool import fingerprint_of_pool
 from selftrain.data.task import Task
-from selftrain.disk import COPY_AGAIN, LARGEST_JSON, damaged, plain_file, valid
+from selftrain.disk import COPY_AGAIN, LARGEST_JSON, damaged, plain_file, short_hash, valid
 from selftrain.errors import RunError, check_format
 from selftrain.model.card import Source
 from selftrain.runs.lessons import check_fits
@@ -140,6 +140,11 @@ class Manifest:
             "data": self.data,
             "backbone": {"sha256": self.backbone.sha256},
         }
+
+    def digest(self, length: int = 16) -> str:
+        """A name for a run: the same after it resumes with more rounds, another for other data."""
+        method = {name: value for name, value in self.method.items() if name != "rounds"}
+        return short_hash({**self.configuration(), "method": method}, length)
 
     def machine(self) -> dict[str, Any]:
         """What may differ when a run resumes; the last bits of the result may then differ."""

@@ -31,7 +31,6 @@ from selftrain.disk import (
     refusals,
     replacing,
     sha256,
-    short_hash,
     valid,
 )
 from selftrain.errors import RunError, check_format
@@ -55,7 +54,7 @@ class Origin:
     """A round of a run, and the teacher that annotates in it."""
 
     run: str
-    """A hash of the run's configuration: task, method, seed, data and encoder."""
+    """A hash of task, method, seed, data and encoder; more rounds leave it as it is."""
     round: int
     teacher: str
     """The sha256 of the teacher's tensors."""
@@ -101,7 +100,7 @@ def next_round(run: Path) -> tuple[Origin, int]:
         )
     teacher = [record for record in found if record.accepted][-1]
     tensors = teacher.files["model.safetensors"]
-    origin = Origin(short_hash(manifest.configuration(), 64), last.number + 1, tensors)
+    origin = Origin(manifest.digest(64), last.number + 1, tensors)
     return origin, teacher.number
 
 

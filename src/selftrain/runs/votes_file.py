@@ -7,7 +7,7 @@ are stored as they are in memory, 64 bits each. The file may come from anyone.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,11 +15,14 @@ import torch
 
 from selftrain.data.rows import Example
 from selftrain.disk import damaged
+from selftrain.errors import RunError
 from selftrain.method.scores import Votes
-from selftrain.runs.lessons import CODECS, LARGEST_TABLE
+from selftrain.runs.tables import excess_of, groups_of, open_table, text_bytes, values
 
 BY_CLASS = ("plain", "mean", "wins", "variance")
 """Votes with a number for each class; the entropy is one number a row."""
+LARGEST_UIDS = 2**24
+"""Bytes of the uids of a chunk: 16 KiB for each of its rows."""
 
 
 # ── writing ──────────────────────────────────────────────────────────────────────────────────
@@ -44,6 +47,12 @@ class VotesWriter:
         """Add a chunk."""
         import pyarrow.parquet
 
+        size = sum(len(encoded(example)) for example in examples)
+        if size > LARGEST_UIDS:
+            raise RunError(
+                f"the ids of {len(examples):,} rows have {size:,} bytes, more than is read back",
+                "give the pool shorter ids, or none: texts are then named by their hash",
+            )
         schema = _schema(votes.plain.shape[1])
         if self._writer is None:
             self._writer = pyarrow.parquet.ParquetWriter(self._file, schema)
@@ -93,37 +102,30 @@ def read_votes(
     path: Path, sizes: Sequence[int], classes: int, passes: int
 ) -> Iterator[tuple[list[bytes], Votes]]:
     """The uids and votes of chunks of these sizes, each checked; one is in memory at a time."""
-    import pyarrow
-    import pyarrow.parquet
-
     if not sizes:
         return
-    try:
-        with path.open("rb") as raw, pyarrow.parquet.ParquetFile(raw) as file:
-            if not file.schema_arrow.equals(_schema(classes)):
-                raise damaged(path, f"has the columns {file.schema_arrow.names}")
-            _check_groups(path, file.metadata, sizes)
-            for group in range(len(sizes)):
-                table = file.read_row_group(group, use_threads=False)
-                table.validate(full=True)
-                yield table["uid"].to_pylist(), _votes(path, table, classes, passes)
-    except (pyarrow.ArrowException, OSError) as error:
-        raise damaged(path, f"is not Parquet: {error}".partition("\n")[0]) from None
+    with open_table(path, _schema(classes), partial(_excess, sizes, classes)) as file:
+        for group in range(len(sizes)):
+            table = file.read_row_group(group, use_threads=False)
+            table.validate(full=True)
+            yield _uids(path, table["uid"]), _votes(path, table, classes, passes)
 
 
-def _check_groups(path: Path, about: Any, sizes: Sequence[int]) -> None:
-    """Raise unless each chunk is one group of rows that can be unpacked."""
-    groups = [about.row_group(place) for place in range(about.num_row_groups)]
-    if [group.num_rows for group in groups] != list(sizes):
-        raise damaged(path, f"has {about.num_rows:,} rows in {len(groups)} chunks")
-    for group in groups:
-        columns = [group.column(place) for place in range(group.num_columns)]
-        packed = sum(column.total_compressed_size for column in columns)
-        strange = {column.compression for column in columns}.difference(CODECS)
-        if strange:
-            raise damaged(path, f"is packed with {min(strange)}")
-        if max(group.total_byte_size, packed) > LARGEST_TABLE:
-            raise damaged(path, f"has a chunk of {max(group.total_byte_size, packed):,} bytes")
+def _excess(sizes: Sequence[int], classes: int, about: Any) -> str:
+    """Why a file has other chunks, or larger ones; empty if each of its groups is a chunk."""
+    rows = [group.num_rows for group in groups_of(about)]
+    if rows != list(sizes):
+        return f"has {sum(rows):,} rows in {len(rows)} chunks"
+    numbers = 8 * max(sizes) * (len(BY_CLASS) * classes + 1)  # bytes
+    return excess_of(about, 2 * numbers + LARGEST_UIDS, width=classes, at_once=False)
+
+
+def _uids(path: Path, column: Any) -> list[bytes]:
+    """The uids of a chunk, in which equal ones are one object."""
+    size = sum(map(text_bytes, column.chunks))
+    if size > LARGEST_UIDS:
+        raise damaged(path, f"has a chunk with ids of {size:,} bytes")
+    return [uid for part in column.chunks for uid in values(part)]
 
 
 def _votes(path: Path, table: Any, classes: int, passes: int) -> Votes:
@@ -139,8 +141,8 @@ def _votes(path: Path, table: Any, classes: int, passes: int) -> Votes:
     limits = {"plain": 1.0, "mean": 1.0, "wins": float(passes), "variance": 1.0}
     slack = 1 + 1e-6  # a probability may be rounded up
     for name, largest in limits.items():
-        values = by_class[name]
-        if not bool(((values >= 0) & (values <= largest * slack)).all()):  # False for no number
+        given = by_class[name]
+        if not bool(((given >= 0) & (given <= largest * slack)).all()):  # False for no number
             raise damaged(
                 path, f"holds votes no teacher gives: {name} above {largest:g} or below 0"
             )

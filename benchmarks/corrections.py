@@ -35,7 +35,7 @@ from selftrain.model.backbone import Backbone, load
 from selftrain.review.rows import Row, read_rows
 from selftrain.review.worth import most_worth
 from selftrain.runs.audit import gold_labels
-from selftrain.runs.corrections import Correction, corrected, run_digest
+from selftrain.runs.corrections import Correction, corrected
 from selftrain.runs.estimates import estimated
 from selftrain.runs.read import read_manifest
 from selftrain.runs.train import train
@@ -113,7 +113,7 @@ def measure(
         estimated(run, job, rounds, machine)
         seconds = time.monotonic() - started
         found = read_rows(run, split.unlabelled, "the pool")
-        digest = run_digest(read_manifest(run))
+        digest = read_manifest(run).digest()
     orders = {
         WORTH: most_worth(found.rows, found.labels),
         RANDOM: Random(child(seed, "corrections")).sample(range(len(found.rows)), len(found.rows)),

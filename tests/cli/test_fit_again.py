@@ -10,7 +10,7 @@ import pytest
 
 from command import csv, selftrain, sentences
 from selftrain.data.rows import uid_of
-from selftrain.runs.corrections import Correction, Journal, Verdict, run_digest
+from selftrain.runs.corrections import Correction, Journal, Verdict
 from selftrain.runs.read import lessons, read_manifest
 
 AGAIN = (
@@ -27,7 +27,7 @@ def correct(life: Path, *verdicts: tuple[Verdict, str | None], run: str = "run")
     journal = Journal(life / "corrections.jsonl", manifest, Path(run))
     lines = list(audit)[: len(verdicts)]
     for line, (verdict, now) in zip(lines, verdicts, strict=True):
-        facts = (line.uid, line.uid, line.label, now, verdict, 1, run_digest(manifest))
+        facts = (line.uid, line.uid, line.label, now, verdict, 1, manifest.digest())
         journal.add(Correction(*facts))
     journal.close()
     return [line.uid for line in lines]

@@ -17,6 +17,7 @@ import pytest
 from browsing import Open
 from reviewed import Served, rows_of, served
 from selftrain.data.rows import Labelled, examples
+from selftrain.review.serve import opened_browser
 
 TEXTS = [f"a film number {n} with a plot" for n in range(40)]
 FOLDS = {n: (0.3, 0.7) if n % 3 else (0.8, 0.2) for n in range(20)}
@@ -47,6 +48,24 @@ def test_it_opens_offline_without_an_error_and_the_address_has_no_token(
     watched.page.locator(".near").nth(2).wait_for()
     assert watched.page.url == f"http://127.0.0.1:{review.keys.port}/"
     assert watched.page.title() == "Review – selftrain"
+    watched.check()
+
+
+def test_the_file_that_the_browser_gets_leads_to_the_page(
+    open_page: Open, review: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = []
+    monkeypatch.setattr("webbrowser.open", lambda url: not opened.append(url))
+    with opened_browser(review.keys.url) as shown:
+        assert shown
+        watched = open_page(opened[0])
+        watched.page.locator("#position").get_by_text("Row 1 of").wait_for()
+        assert watched.page.url == f"http://127.0.0.1:{review.keys.port}/"
+        watched.page.reload()
+        watched.page.locator("#position").get_by_text("Row 1 of").wait_for()
+        watched.page.keyboard.press("a")
+        position(watched.page, 2)
+    assert [verdict for verdict, _ in review.verdicts] == ["accept"]
     watched.check()
 
 

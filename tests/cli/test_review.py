@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 import socket
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import pytest
 
@@ -64,6 +69,9 @@ CASES = {
         REVIEW + " --corrections done/manifest.json", "is read by this command"
     ),
     "a run without lessons": Case(REVIEW, "has no lesson yet", spoil=round_0_alone),
+    "corrections that are a note": Case(
+        REVIEW, "is no corrections file", {"corrections.jsonl": "a note"}, hint="NEW"
+    ),
     "a port that is none": Case(REVIEW + " --port 99999", "--port is 99999", hint="leave --port"),
     "a damaged lesson": Case(
         REVIEW,
@@ -157,6 +165,39 @@ def test_a_pool_that_lacks_some_texts_is_a_warning_with_the_count(
     said = review()
     assert said.code == 0, said.err
     assert "of 24 rows of the run have no text in the file: left out" in said.err
+
+
+@pytest.mark.parametrize("snaps", [False, True])
+def test_the_browser_gets_a_private_file_in_place_of_the_token(
+    review: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snaps: bool
+) -> None:
+    home, temporary = tmp_path / "home", tmp_path / "temporary"
+    for folder in (home, temporary):
+        folder.mkdir()
+    monkeypatch.setattr(serve, "SNAPS", tmp_path if snaps else tmp_path / "nowhere")
+    monkeypatch.setattr(Path, "home", lambda: home)
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    opened = []
+
+    def open_(url: str) -> bool:
+        file = Path(url2pathname(urlsplit(url).path))
+        modes = [stat.S_IMODE(each.stat().st_mode) for each in (file, file.parent)]
+        opened.append((url, file, file.read_text("utf-8"), modes))
+        return True
+
+    monkeypatch.setattr("webbrowser.open", open_)
+    said = review(REVIEW.replace("done", "run").replace(" --no-browser", ""))
+    assert said.code == 0, said.err
+    ((url, file, page, modes),) = opened
+    token = said.err.partition("?token=")[2].split()[0]
+    assert token not in url
+    assert re.search(rf'refresh" content="0; url=http://127.0.0.1:\d+/\?token={token}"', page)
+    assert "<script" not in page
+    assert "default-src 'none'" in page
+    if os.name != "nt":
+        assert modes == [0o600, 0o700]
+    assert file.parent.parent == (home if snaps else temporary)
+    assert not file.parent.exists(), "it is removed at the end"
 
 
 def test_a_browser_that_is_not_there_leaves_the_address(

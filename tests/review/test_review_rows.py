@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ from reviewed import line, write_run
 from selftrain.data.rows import examples, uid_of
 from selftrain.errors import DataError, RunError
 from selftrain.review import rows as rooms
-from selftrain.review.rows import read_rows, why
+from selftrain.review.rows import MAX_ROWS, read_rows, why
 
 A, B, C = (uid_of(text) for text in "abc")
 
@@ -54,6 +56,13 @@ def test_a_run_without_lessons_is_an_error(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [[]])
     with pytest.raises(RunError, match="has no lesson yet"):
         read_rows(run, examples(["x"]), "pool.csv")
+
+
+def test_a_browser_can_scroll_to_the_last_row_of_a_full_page() -> None:
+    script = files("selftrain.review").joinpath("page", "review.js").read_text("utf-8")
+    height = int(re.findall(r"^const ROW = (\d+);", script, re.M)[0])
+    assert MAX_ROWS * height < 2**25 / 2, "Chromium, on a screen with doubled pixels"
+    assert MAX_ROWS * height < 17_800_000, "Firefox"
 
 
 def test_more_rows_than_a_page_can_scroll_are_left_out_and_counted(

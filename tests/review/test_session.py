@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -86,6 +88,75 @@ def test_undo_takes_back_the_last_verdict_wherever_its_row_is(session: Session) 
     assert session.undo() == 4
     assert session.undo() is None
     assert [each.verdict for each in session.journal.corrections][3:] == ["undo"] * 3
+
+
+def test_undo_after_a_second_start_follows_the_order_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "again.jsonl"
+    first = session_of(rows_of(TEXTS), file)
+    first.decide(2, "label", 0)
+    first.decide(4, "accept")
+    first.undo()
+    first.decide(0, "drop")
+    first.decide(2, "accept")
+    first.journal.close()
+    second = session_of(rows_of(TEXTS), file)
+    assert [second.undo(), second.verdict_of(2)] == [2, ["label", 0]]
+    assert second.progress() == {"rows": 6, "accept": 0, "label": 1, "drop": 1}
+    assert [second.undo(), second.undo(), second.undo()] == [0, 2, None]
+    assert second.progress() == {"rows": 6, "accept": 0, "label": 0, "drop": 0}
+    second.journal.close()
+
+
+def test_verdicts_on_rows_that_are_not_shown_are_not_counted_and_not_undone(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "again.jsonl"
+    whole = session_of(rows_of(TEXTS), file)
+    whole.decide(0, "accept")
+    whole.decide(5, "drop")
+    whole.journal.close()
+    part = session_of(rows_of(TEXTS[:3]), file)
+    assert part.progress() == {"rows": 3, "accept": 1, "label": 0, "drop": 0}
+    assert [part.undo(), part.undo()] == [0, None]
+    part.journal.close()
+
+
+def lines_run(act: Callable[[], object]) -> int:
+    """How many lines of Python are run by a call, those of a loop each time."""
+    count = 0
+
+    def trace(frame: object, event: str, argument: object) -> Any:
+        nonlocal count
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        act()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def test_a_verdict_takes_no_more_work_after_many_others(tmp_path: Path) -> None:
+    session = session_of(rows_of([f"text {n}" for n in range(300)]), tmp_path / "many.jsonl")
+    acts: tuple[Callable[[], object], ...] = (
+        lambda: session.decide(299, "accept"),
+        session.progress,
+        session.undo,
+    )
+
+    def work() -> list[int]:
+        return [lines_run(act) for act in acts]
+
+    session.decide(0, "drop")
+    work()  # the first of a kind takes a line more
+    few = work()
+    for place in range(299):
+        session.decide(place, "drop")
+    assert work() == few
+    session.journal.close()
 
 
 def test_a_second_start_goes_on_where_the_first_ended(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_a_review_without_a_verdict_leaves_no_file(file: Path) -> None:
     assert not file.exists()
 
 
-@pytest.mark.parametrize("cut", [1, 20, 60])
+@pytest.mark.parametrize("cut", [2, 20, 60, 151])
 def test_half_a_line_of_a_killed_review_is_no_verdict_and_is_repaired(file: Path, cut: int) -> None:
     write(file, ACCEPT, LABEL)
     whole = file.read_bytes()
@@ -74,6 +74,42 @@ def test_half_a_line_of_a_killed_review_is_no_verdict_and_is_repaired(file: Path
     assert read_corrections(file, MANIFEST, RUN) == [ACCEPT]
     write(file, DROP)
     assert read_corrections(file, MANIFEST, RUN) == [ACCEPT, DROP]
+
+
+def test_a_last_verdict_without_its_newline_counts_and_stays(file: Path) -> None:
+    write(file, ACCEPT, LABEL)
+    file.write_bytes(file.read_bytes()[:-1])
+    assert read_corrections(file, MANIFEST, RUN) == [ACCEPT, LABEL]
+    write(file, DROP)
+    assert read_corrections(file, MANIFEST, RUN) == [ACCEPT, LABEL, DROP]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a note", '[{"text":"mine"}]', '{"text": "mine"', '{"uid": "7", "text": "mine"}', "id,text"],
+)
+def test_a_file_that_no_review_wrote_is_refused_and_stays_as_it_is(file: Path, text: str) -> None:
+    file.write_text(text, "utf-8")
+    for act in (read_corrections, Journal):
+        with pytest.raises(RunError, match="is no corrections file") as refused:
+            act(file, MANIFEST, RUN)  # type: ignore[operator]
+        assert refused.value.hint == "begin another file: --corrections NEW.jsonl"
+    assert file.read_text("utf-8") == text
+
+
+def test_a_note_under_the_verdicts_is_named_by_its_line(file: Path) -> None:
+    write(file, ACCEPT)
+    with file.open("a") as opened:
+        opened.write("a note")
+    with pytest.raises(RunError, match="no review wrote its line 2") as refused:
+        Journal(file, MANIFEST, RUN)
+    assert "remove the line" in refused.value.hint
+
+
+def test_an_empty_file_that_was_there_before_stays(file: Path) -> None:
+    file.touch()
+    write(file)
+    assert file.exists()
 
 
 def test_a_full_disk_loses_the_verdict_and_not_the_file(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -73,7 +73,7 @@ def review(
     Ctrl-C ends it; `selftrain fit --from run` learns from the verdicts.
     """
     from selftrain.data.rows import Notes
-    from selftrain.review.serve import check_installed, listen, open_browser, serve
+    from selftrain.review.serve import check_installed, listen, opened_browser, serve
 
     require(0 <= port < 65_536, "--port", port, "from 0 to 65535", "leave --port out")
     if not unlabelled:
@@ -110,9 +110,10 @@ def review(
             keys = Keys(listening.getsockname()[1])
             say(f"review: {keys.url}")
             say("Ctrl-C ends it")
-            if not no_browser and not open_browser(keys.url):
-                say("no browser was found: open the address above in one on this machine")
-            serve(app_of(session, neighbours, run.name, keys), listening)
+            with nullcontext(True) if no_browser else opened_browser(keys.url) as fine:
+                if not fine:
+                    say("no browser was found: open the address above in one on this machine")
+                serve(app_of(session, neighbours, run.name, keys), listening)
     conclude(run, unlabelled, labelled, file)
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs
@@ -38,6 +39,17 @@ HEADERS = (
     (b"cache-control", b"no-store"),
 )
 CLOSED = "This page opens with the address that `selftrain review` printed in its terminal."
+
+
+def page_to(url: str) -> str:
+    """A page that goes on to an address by itself, without a script."""
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Review – selftrain</title>'
+        '<meta http-equiv="content-security-policy" content="default-src \'none\'">'
+        '<meta name="referrer" content="no-referrer">'
+        f'<meta http-equiv="refresh" content="0; url={escape(url)}">'
+        f'<a href="{escape(url)}">Open the review</a></html>\n'
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +98,9 @@ class Door:
         if refusal:
             await _answer(guarded, *refusal)
         elif self._brings_token(scope):
-            await _answer(guarded, 303, "", self._opening())
+            # A redirect would not do: after a click elsewhere, such as in the file that opens the
+            # browser, no Strict cookie goes with it. A page of ours that asks for / brings it.
+            await _answer(guarded, 200, page_to("/"), "text/html", [self._new_cookie()])
         elif not self._has_cookie(headers):
             await _answer(guarded, 403, CLOSED)
         else:
@@ -128,8 +142,11 @@ class Door:
     def _brings_token(self, scope: Scope) -> bool:
         if scope["path"] != "/" or scope["method"] != "GET":
             return False
-        given = parse_qs(scope["query_string"].decode("latin-1"), max_num_fields=8).get("token")
-        token = given[0] if given else ""
+        try:
+            given = parse_qs(scope["query_string"].decode("latin-1"), max_num_fields=8)
+        except ValueError:  # more fields than that
+            return False
+        token = given.get("token", [""])[0]
         return hmac.compare_digest(token.encode(), self.keys.token.encode())
 
     def _has_cookie(self, headers: dict[str, str]) -> bool:
@@ -140,9 +157,9 @@ class Door:
         value = "" if found is None else found.value
         return hmac.compare_digest(value.encode(), self.keys.session.encode())
 
-    def _opening(self) -> list[tuple[bytes, bytes]]:
+    def _new_cookie(self) -> tuple[bytes, bytes]:
         cookie = f"{self.keys.cookie}={self.keys.session}; Path=/; HttpOnly; SameSite=Strict"
-        return [(b"location", b"/"), (b"set-cookie", cookie.encode())]
+        return b"set-cookie", cookie.encode()
 
 
 def _with_headers(send: Send) -> Send:
@@ -171,10 +188,14 @@ async def _whole_body(receive: Receive) -> bytes | None:
 
 
 async def _answer(
-    send: Send, status: int, text: str, more: list[tuple[bytes, bytes]] | None = None
+    send: Send,
+    status: int,
+    text: str,
+    kind: str = "text/plain",
+    more: Sequence[tuple[bytes, bytes]] = (),
 ) -> None:
     body = text.encode()
     length = str(len(body)).encode()
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", length)]
-    await send({"type": "http.response.start", "status": status, "headers": headers + (more or [])})
+    headers = [(b"content-type", f"{kind}; charset=utf-8".encode()), (b"content-length", length)]
+    await send({"type": "http.response.start", "status": status, "headers": [*headers, *more]})
     await send({"type": "http.response.body", "body": body})

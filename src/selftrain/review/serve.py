@@ -6,13 +6,18 @@ import errno
 import os
 import socket
 import webbrowser
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from selftrain.errors import ConfigError
-from selftrain.review.door import HOST, App
+from selftrain.review.door import HOST, App, page_to
 
 PACKAGES = ("starlette", "uvicorn")
+SNAPS = Path("/snap")
+"""Is there where browsers may come as snaps, which see files in the home folder alone."""
 
 
 def check_installed() -> None:
@@ -46,11 +51,25 @@ def listen(port: int) -> socket.socket:
     return found
 
 
-def open_browser(url: str) -> bool:
-    """Show the page in a browser; False where there is none."""
-    with suppress(webbrowser.Error, OSError):
-        return webbrowser.open(url)
-    return False
+@contextmanager
+def opened_browser(url: str) -> Iterator[bool]:
+    """Show the page in a browser; yield False where there is none.
+
+    Every user of the machine can read the command line of a browser, and the address has the token.
+    So the browser gets a file that leads there, which its owner alone can read until the end.
+    """
+    shown = False
+    with ExitStack() as until_the_end:
+        with suppress(webbrowser.Error, OSError):
+            home = Path.home() if SNAPS.is_dir() else None
+            place = TemporaryDirectory(
+                prefix="selftrain-review-", dir=home, ignore_cleanup_errors=True
+            )
+            file = Path(until_the_end.enter_context(place)) / "open.html"
+            file.touch(0o600)
+            file.write_text(page_to(url), "utf-8")
+            shown = webbrowser.open(file.as_uri())
+        yield shown
 
 
 def serve(app: App, listening: socket.socket) -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from selftrain.data.rows import uid_of
 from selftrain.errors import ConfigError
 from selftrain.review.rows import Row, Rows, belief, why
-from selftrain.runs.corrections import Correction, Journal, Verdict, by_row, standing
+from selftrain.runs.corrections import Correction, Journal, Verdict, by_row, in_order
 
 SNIPPET = 240
 """Characters of a text in the list."""
@@ -24,6 +24,8 @@ VIEWS = 8
 ORDERS = ("worth", "doubt", "sure", "file")
 STATES = ("all", "open", "done")
 ROLES = ("all", "easy", "hard", "left")
+
+Given = Literal["accept", "label", "drop"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,12 @@ class Session:
         self._worth = worth
         self._places = {row.uid: place for place, row in enumerate(found.rows)}
         self._views: OrderedDict[View, list[int]] = OrderedDict()
-        self.verdicts = standing(journal.corrections)
+        # Kept row by row: a verdict costs the same after a hundred thousand others.
+        known = [each for each in journal.corrections if each.uid in self._places]
+        self._in_order = in_order(known)
+        self._by_row = by_row(self._in_order)
+        self.verdicts = {uid: verdicts[-1] for uid, verdicts in self._by_row.items()}
+        self._kinds = Counter(each.verdict for each in self.verdicts.values())
 
     # ── what is listed ──
 
@@ -158,35 +165,45 @@ class Session:
 
     def progress(self) -> dict[str, int]:
         """How many rows there are, and how many have which verdict."""
-        kinds: list[str] = [
-            each.verdict for uid, each in self.verdicts.items() if uid in self._places
-        ]
-        names = ("accept", "label", "drop")
-        return {"rows": len(self.rows), **{name: kinds.count(name) for name in names}}
+        names: tuple[Verdict, ...] = ("accept", "label", "drop")
+        return {"rows": len(self.rows), **{name: self._kinds[name] for name in names}}
 
     # ── what is decided ──
 
-    def decide(self, place: int, verdict: Verdict, label: int | None = None) -> None:
+    def decide(self, place: int, verdict: Given, label: int | None = None) -> None:
         """Write a verdict to disk; from then on it counts."""
-        row = self.rows[place]
-        now = {"accept": row.label, "drop": None, "undo": None}.get(verdict)
+        now = {"accept": self.rows[place].label, "drop": None}.get(verdict)
         if verdict == "label":
             assert label is not None
             now = self.labels[label]
-        content = uid_of(row.example.text, row.example.pair)
-        self.journal.add(
-            Correction(row.uid, content, row.label, now, verdict, row.round, self._digest)
-        )
-        self.verdicts = standing(self.journal.corrections)
+        written = self._write(place, verdict, now)
+        self._in_order.append(written)
+        self._by_row.setdefault(written.uid, []).append(written)
+        self._count(written.uid)
 
     def undo(self) -> int | None:
         """Take the last verdict back: the place of its row, or None where there is nothing."""
-        places = {id(each): at for at, each in enumerate(self.journal.corrections)}
-        last = (verdicts[-1] for verdicts in by_row(self.journal.corrections).values())
-        known = [each for each in last if each.uid in self._places]
-        if not known:
+        if not self._in_order:
             return None
-        newest = max(known, key=lambda each: places[id(each)])
-        place = self._places[newest.uid]
-        self.decide(place, "undo")
+        uid = self._in_order[-1].uid
+        place = self._places[uid]
+        self._write(place, "undo", None)
+        self._in_order.pop()
+        self._by_row[uid].pop()
+        self._count(uid)
         return place
+
+    def _write(self, place: int, verdict: Verdict, now: str | None) -> Correction:
+        row = self.rows[place]
+        content = uid_of(row.example.text, row.example.pair)
+        line = Correction(row.uid, content, row.label, now, verdict, row.round, self._digest)
+        self.journal.add(line)
+        return line
+
+    def _count(self, uid: str) -> None:
+        """Let the last verdict on a row count, in place of the one that did."""
+        if before := self.verdicts.pop(uid, None):
+            self._kinds[before.verdict] -= 1
+        if verdicts := self._by_row[uid]:
+            self.verdicts[uid] = verdicts[-1]
+            self._kinds[verdicts[-1].verdict] += 1

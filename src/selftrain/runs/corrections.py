@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -26,6 +26,8 @@ from selftrain.runs.manifest import Manifest
 CORRECTIONS = "corrections.jsonl"
 LARGEST_CORRECTIONS = 256 * 2**20  # bytes
 NEW_FILE = "begin another file: --corrections NEW.jsonl"
+BEGINNING = b'{"uid": "'
+"""How each line begins that a review writes."""
 
 Verdict = Literal["accept", "label", "drop", "undo"]
 
@@ -51,23 +53,34 @@ class Correction:
 # ── which verdict counts ─────────────────────────────────────────────────────────────────────
 
 
-def by_row(corrections: Iterable[Correction]) -> dict[str, list[Correction]]:
+def in_order(corrections: Sequence[Correction]) -> list[Correction]:
+    """The verdicts that were not taken back, in the order in which they were made."""
+    undos: Counter[str] = Counter()  # of each row, still to be matched with a verdict before them
+    kept = []
+    for each in reversed(corrections):
+        if each.verdict == "undo":
+            undos[each.uid] += 1
+        elif undos[each.uid]:
+            undos[each.uid] -= 1
+        else:
+            kept.append(each)
+    return kept[::-1]
+
+
+def by_row(corrections: Sequence[Correction]) -> dict[str, list[Correction]]:
     """The verdicts on each row that were not taken back, in order."""
-    rows: dict[str, list[Correction]] = defaultdict(list)
-    for each in corrections:
-        if each.verdict != "undo":
-            rows[each.uid].append(each)
-        elif rows[each.uid]:
-            rows[each.uid].pop()
-    return {uid: verdicts for uid, verdicts in rows.items() if verdicts}
+    rows: dict[str, list[Correction]] = {}
+    for each in in_order(corrections):
+        rows.setdefault(each.uid, []).append(each)
+    return rows
 
 
-def standing(corrections: Iterable[Correction]) -> dict[str, Correction]:
+def standing(corrections: Sequence[Correction]) -> dict[str, Correction]:
     """The verdict that counts for each row: the last one that was not taken back."""
     return {uid: verdicts[-1] for uid, verdicts in by_row(corrections).items()}
 
 
-def repeated(corrections: Iterable[Correction]) -> str:
+def repeated(corrections: Sequence[Correction]) -> str:
     """A sentence on rows with several verdicts; empty where each row has one."""
     count = sum(len({each.now for each in all_}) > 1 for all_ in by_row(corrections).values())
     rows = "1 row was" if count == 1 else f"{count} rows were"
@@ -80,7 +93,7 @@ def repeated(corrections: Iterable[Correction]) -> str:
 def read_corrections(path: Path, manifest: Manifest, run: Path) -> list[Correction]:
     """The verdicts in a file; an error where they belong to another run.
 
-    Half a line at the end, as a kill may leave it, is no verdict.
+    Half a line at the end, as a kill may leave it, is no verdict; a line that lacks its newline is.
     """
     if not os.path.lexists(path):
         raise ConfigError(
@@ -111,7 +124,7 @@ def check_belongs(
 
 
 def _parsed(raw: bytes, path: Path) -> tuple[list[Correction], int]:
-    """The verdicts of a file, and how many of its bytes are whole lines."""
+    """The verdicts of a file, and how many of its bytes they are: half a line is left out."""
     *lines, rest = raw.split(b"\n")
     kind = TypeAdapter(Correction)
     found = []
@@ -123,7 +136,23 @@ def _parsed(raw: bytes, path: Path) -> tuple[list[Correction], int]:
                 f"{path}, line {number}, is no correction: {first_problem(error)}",
                 f"remove the line, or {NEW_FILE}",
             ) from None
-    return found, len(raw) - len(rest)
+    if not rest:
+        return found, len(raw)
+    try:
+        return [*found, kind.validate_json(rest, strict=True)], len(raw)
+    except ValidationError as error:
+        if _is_half_a_line(rest, error):
+            return found, len(raw) - len(rest)
+    raise RunError(
+        f"{path} is no corrections file: no review wrote its line {len(found) + 1}",
+        f"remove the line, or {NEW_FILE}" if found else NEW_FILE,
+    )
+
+
+def _is_half_a_line(rest: bytes, error: ValidationError) -> bool:
+    """Whether a review that was killed left this: it begins like a line, and is no whole JSON."""
+    begins = rest[: len(BEGINNING)] == BEGINNING[: len(rest)]
+    return begins and error.errors()[0]["type"] == "json_invalid"
 
 
 # ── writing ──────────────────────────────────────────────────────────────────────────────────
@@ -150,13 +179,17 @@ class Journal:
     def _opened(self, manifest: Manifest, run: Path) -> list[Correction]:
         """Open the file and repair its end; what it already has."""
         found: list[Correction] = []
-        whole = 0
+        raw, whole = b"", 0
+        self._is_ours = not os.path.lexists(self.path)
         if self.path.exists():
             raw = plain_file(self.path.resolve(), LARGEST_CORRECTIONS).read_bytes()
             found, whole = _parsed(raw, self.path)
             check_belongs(found, manifest, self.path, run)
         self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        os.ftruncate(self._file, whole)  # half a line of a killed review
+        if whole < len(raw):  # half a line of a killed review
+            os.ftruncate(self._file, whole)
+        elif raw and not raw.endswith(b"\n"):
+            whole += os.write(self._file, b"\n")
         os.fsync(self._file)
         sync(self.path.resolve().parent)
         self._size = whole
@@ -178,9 +211,9 @@ class Journal:
         self.corrections.append(correction)
 
     def close(self) -> None:
-        """Let another review open the file; one without a verdict is removed."""
+        """Let another review open the file; a new one without a verdict is removed."""
         os.close(self._file)
-        if not self._size:
+        if self._is_ours and not self._size:
             remove(self.path)
         self._release()
 

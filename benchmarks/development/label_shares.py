@@ -129,7 +129,7 @@ def labels_of(
 def measured(job: Job, design: Sequence[Labelled], machine: Machine) -> dict[str, float]:
     """Accuracy and macro F1 of the teacher and of the last accepted round, in points."""
     rounds = list(self_train(job, machine=machine))
-    found = {}
+    found: dict[str, float] = {}
     for name, model in (("teacher", rounds[0].model), ("final", last_accepted(rounds).model)):
         scores = evaluate(model, design, machine)
         found |= {name: 100 * scores["accuracy"], f"{name} F1": 100 * scores["macro_f1"]}

@@ -14,9 +14,10 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import torch
@@ -152,6 +153,42 @@ def main() -> None:
                 with options.out.open("a") as file:
                     file.write(json.dumps(line) + "\n")
                 print(json.dumps(line), flush=True)
+    for seed in options.seed:
+        print("\n".join(table(variants.lines_of(options.out), seed)))
+
+
+def table(lines: Sequence[dict[str, Any]], seed: int) -> Iterator[str]:
+    """The student and the end of each candidate on the screened tasks, the best end first."""
+    by: dict[str, dict[str, dict[str, Any]]] = {}
+    for line in lines:
+        if line["seed"] == seed:
+            by.setdefault(line["candidate"], {})[line["variant"]] = line
+
+    def gain(name: str, what: str) -> float | None:
+        """Over the default's, on the mean of the tasks that both have."""
+        both = [(by[name][each], by["default"][each]) for each in by[name] if each in by["default"]]
+        pairs = [(one[what], other[what]) for one, other in both if what in one]
+        return fmean(one - other for one, other in pairs) if pairs else None
+
+    ends = {name: gain(name, "final") for name in by}
+    yield f"| student, seed {seed} | {' | '.join(SCREENED)} | student | end |"
+    yield f"|---|{'---:|' * (len(SCREENED) + 2)}"
+    for name in sorted(by, key=lambda name: (-(ends[name] or 0), name)):
+        cells = [shown(by[name].get(variant)) for variant in SCREENED]
+        gains = [
+            "–" if each is None else f"{each:+.1f}" for each in (gain(name, "student"), ends[name])
+        ]
+        yield f"| {name} | {' | '.join([*cells, *gains])} |"
+
+
+def shown(line: dict[str, Any] | None) -> str:
+    """The accuracy of the student, in brackets where the guard refused it, and of the end."""
+    if line is None:
+        return "–"
+    if "student" not in line:
+        return f"{line['final']:.1f}"
+    student = f"{line['student']:.1f}" if line["accepted"] else f"({line['student']:.1f})"
+    return f"{student} / {line['final']:.1f}"
 
 
 def scored(

@@ -139,6 +139,18 @@ def test_the_table_of_label_shares_is_what_the_committed_lines_say(
     assert {*rows} <= {*(folder / "README.md").read_text("utf-8").splitlines()}
 
 
+@pytest.mark.parametrize("seed", [12])
+def test_the_table_of_students_is_what_the_committed_lines_say(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = ROOT / "benchmarks" / "development"
+    monkeypatch.syspath_prepend(folder)
+    script = runpy.run_path(str(folder / "students.py"), run_name="imported")
+    rows = [*script["table"](script["variants"].lines_of(folder / "students.jsonl"), seed)]
+    assert len(rows) > 5
+    assert "\n".join(rows) in (folder / "README.md").read_text("utf-8")
+
+
 def tables() -> Iterator[tuple[str, list[str]]]:
     """Those that ``tables.sh`` writes and that are committed, and the words of their commands."""
     for line in (PAPER / "tables.sh").read_text("utf-8").splitlines():

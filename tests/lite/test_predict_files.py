@@ -110,6 +110,23 @@ def test_an_error_in_the_last_row_leaves_no_file(run: Run, tmp_path: Path) -> No
     assert sorted(tmp_path.iterdir()) == before
 
 
+def test_half_a_character_in_an_id_is_one_line_and_leaves_no_file(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "new.jsonl").write_text('{"id": "\\ud800", "text": "good"}\n')
+    before = sorted(tmp_path.iterdir())
+    done = run("predict", "model", "new.jsonl", "-o", "out.jsonl")
+    assert done.code == 1
+    assert "line 1: `id` holds half a character: '\\ud800'" in done.err
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_ids_that_repeat_are_no_ids_and_rows_are_counted(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "new.csv").write_text("id,text\n7,good\n7,bad\n")
+    assert [row["row"] for row in run("predict", "model", "new.csv").rows] == ["1", "2"]
+    done = run("predict", "model", "new.csv", "--id", "id")
+    assert (done.code, done.out) == (1, "")
+    assert "the id `7` names two texts" in done.err
+
+
 def test_info_is_json(run: Run) -> None:
     assert json.loads(run("info", "model").out)["labels"] == ["good", "bad"]
 

@@ -133,6 +133,53 @@ def test_a_body_that_drips_is_given_up_and_holds_up_nobody() -> None:
         assert sorted(times)[2] < 0.5
 
 
+TOKEN = "correct-horse-battery"
+OTHER_METHOD = b"PUT /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n"
+ANSWERED_EARLY = {
+    b"401": b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n",
+    b"405": OTHER_METHOD,
+    b"200": OTHER_METHOD.replace(b"PUT", b"GET"),
+}
+
+
+def drip(connection: socket.socket, seconds: float) -> float:
+    """Send a byte now and then; how long the other side took it."""
+    started = time.monotonic()
+    with suppress(OSError):
+        while time.monotonic() - started < seconds:
+            connection.sendall(b" ")
+            time.sleep(0.1)
+    return time.monotonic() - started
+
+
+def test_a_body_that_drips_after_its_answer_is_given_up_and_leaves_room_for_others() -> None:
+    constants = {"HEAD_SECONDS": 1.0, "SECONDS": 1.0, "IDLE_SECONDS": 1, "CONNECTIONS": 4}
+    with running(slow(constants=constants, token=TOKEN)) as server, ThreadPoolExecutor(3) as pool:
+        connections = [server.connect() for _ in ANSWERED_EARLY]
+        for connection, (status, head) in zip(connections, ANSWERED_EARLY.items(), strict=True):
+            connection.sendall(head)
+            assert connection.recv(65536).startswith(b"HTTP/1.1 " + status)
+        assert server.get("/health") == "Service Unavailable"  # there is no room for a fourth
+        times = [pool.submit(drip, connection, 10) for connection in connections]
+        assert [each.result() < 5 for each in times] == [True] * 3
+        assert server.post("abc", token=TOKEN)[0] == 200
+        for connection in connections:
+            connection.close()
+
+
+def test_a_client_that_was_refused_may_send_its_body_to_the_end_and_ask_again() -> None:
+    raw = request_of("x" * 1000)
+    good = raw.replace(b"\r\n", f"\r\nAuthorization: Bearer {TOKEN}\r\n".encode(), 1)
+    constants = {"SECONDS": 3.0}
+    with running(slow(constants=constants, token=TOKEN)) as server, server.connect() as connection:
+        connection.sendall(raw[:-500])
+        assert connection.recv(65536).startswith(b"HTTP/1.1 401")
+        connection.sendall(raw[-500:])
+        time.sleep(4)  # no clock of the body runs any more
+        connection.sendall(good)
+        assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+
+
 def test_clients_that_leave_poison_no_batch_and_their_texts_are_not_computed() -> None:
     with running(slow(seconds=0.4, max_batch=8)) as server, ThreadPoolExecutor(6) as pool:
         first = pool.submit(server.post, "first")

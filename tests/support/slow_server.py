@@ -42,11 +42,12 @@ class Server:
         """A connection, for clients that misbehave."""
         return socket.create_connection(("127.0.0.1", self.port), timeout=20)
 
-    def post(self, inputs: Any, *, timeout: float = 30) -> tuple[int, Any]:
+    def post(self, inputs: Any, *, timeout: float = 30, token: str = "") -> tuple[int, Any]:
         """The status and the JSON of an answer."""
         connection = HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
         try:
-            connection.request("POST", "/predict", json.dumps({"inputs": inputs}))
+            connection.request("POST", "/predict", json.dumps({"inputs": inputs}), headers)
             response = connection.getresponse()
             return response.status, json.loads(response.read())
         finally:

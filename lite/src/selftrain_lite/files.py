@@ -1,4 +1,7 @@
-"""Read texts from CSV, TSV or JSON lines, and write answers: by the same names as selftrain."""
+"""Read texts from CSV, TSV or JSON lines, and write answers: as selftrain reads and names them.
+
+Ids and texts of a row are those of ``selftrain predict``. Tests compare both, file for file.
+"""
 
 from __future__ import annotations
 
@@ -6,36 +9,36 @@ import csv
 import difflib
 import json
 import os
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import chain, islice
+from functools import partial
+from hashlib import blake2b
+from itertools import islice
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, Literal, TextIO
+from typing import Any, TextIO
 
+import numpy as np
+
+from selftrain_lite import delimited
 from selftrain_lite.errors import LiteError, brief, printable
+from selftrain_lite.names import ID_NAMES, PAIR_NAMES, TEXT_NAMES
+from selftrain_lite.sources import STDIN, Source, opened
 
-TEXT_NAMES = ("text", "sentence", "review", "content", "comment", "message", "tweet", "document")
-PAIR_NAMES = (
-    ("text", "pair"),
-    ("text_a", "text_b"),
-    ("sentence1", "sentence2"),
-    ("premise", "hypothesis"),
-    ("question1", "question2"),
-    ("question", "sentence"),
-)
-ID_NAMES = ("id", "uid", "guid")
-USUAL = {*TEXT_NAMES, *ID_NAMES, *(name for names in PAIR_NAMES for name in names)}
-SEPARATORS = (",", ";", "\t", "|")
 ENDINGS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 FORMATS = ("csv", "tsv", "jsonl")
-LONGEST_LINE = 16 * 2**20  # characters: a longer one has a quote that was never closed
 SHOWN_COLUMNS = 8
-STDIN = "-"
+ONE_OBJECT = 'write one object on each line: {"text": "…"}'
 
 Record = dict[str, Any]
+Records = Iterator[tuple[int, Record]]
+"""The line that a row starts on, and its cells by column."""
+Text = str | tuple[str, str]
+Rows = Iterator[tuple[str, Text]]
+"""The id of each row, and its text or its pair of texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,22 +57,38 @@ class Reader:
     name: str
     id: str | None
     """The column that names a row; None where rows are counted."""
-    rows: Iterator[tuple[str, str | tuple[str, str]]]
-    """The id of each row, and its text or its pair of texts."""
+    rows: Rows
 
 
 @contextmanager
 def reading(path: str, form: str | None, columns: Columns, *, pair: bool) -> Iterator[Reader]:
     """The texts of a file, or of standard input; columns are found before the first row is read."""
     form = _format(path, form)
-    with _opened(path) as file:
-        records = _json_lines(path, file) if form == "jsonl" else _delimited(path, file, form)
-        first = next(records, None)
+    with opened(path) as source:
+        read = _records_of(source, form)
+        first = next(read(), None)
         if first is None:
             raise LiteError(f"{path} has no rows", "a file names its columns first: text")
-        text, second = _text_columns(path, list(first[1]), columns, pair=pair)
-        id = _column(path, list(first[1]), columns.id, ID_NAMES, "--id")
-        yield Reader(path, id, _texts(path, chain([first], records), (text, second), id))
+        names = list(first[1])
+        sides = _text_columns(path, names, columns, pair=pair)
+        id = _column(path, names, columns.id, ID_NAMES, "--id")
+        if id is not None:
+            twice = _id_of_two_texts(lambda: _rows(source, read(), sides, id))
+            if twice is not None and columns.id is not None:
+                raise LiteError(
+                    f"{path}: the id `{brief(twice)}` names two texts; ids must be unique",
+                    "make them unique, or leave out --id: rows are then counted",
+                )
+            id = id if twice is None else None
+        yield Reader(path, id, _rows(source, read(), sides, id))
+
+
+def _records_of(source: Source, form: str) -> Callable[[], Records]:
+    """Reads the rows of a file, again and again."""
+    if form == "jsonl":
+        return partial(_json_lines, source)
+    dialect = delimited.dialect_of(source, "\t" if form == "tsv" else ",")
+    return partial(delimited.rows, source, dialect)
 
 
 def _format(path: str, form: str | None) -> str:
@@ -82,91 +101,26 @@ def _format(path: str, form: str | None) -> str:
     return named or form or "csv"
 
 
-@contextmanager
-def _opened(path: str) -> Iterator[TextIO]:
-    try:
-        if path == STDIN:
-            sys.stdin.reconfigure(encoding="utf-8-sig", newline="")  # type: ignore[union-attr]
-            yield sys.stdin
-        else:
-            with Path(path).open(encoding="utf-8-sig", newline="") as file:
-                yield file
-    except UnicodeDecodeError:
-        raise LiteError(f"{path} is not UTF-8", "save it again as UTF-8") from None
-    except OSError as error:
-        if error.filename is None or str(error.filename) != path:
-            raise
-        raise LiteError(f"cannot read {path}: {error.strerror}", "check the name") from None
-
-
-def _lines(path: str, file: TextIO) -> Iterator[str]:
-    while line := file.readline(LONGEST_LINE + 1):
-        if len(line) > LONGEST_LINE:
-            raise LiteError(f"{path} has a line of more than {LONGEST_LINE:,} characters", CLOSE)
-        yield line
-
-
-CLOSE = 'close every quote, and double those inside a quoted text: "he said ""no"""'
-
-
-def _delimited(path: str, file: TextIO, form: str) -> Iterator[tuple[int, Record]]:
-    """Rows by the names of the header, with the line each ends on."""
-    csv.field_size_limit(LONGEST_LINE)
-    lines = _lines(path, file)
-    header = next((line for line in lines if line.strip()), "")
-    usual = "\t" if form == "tsv" else ","
-    stated = header.strip().strip('"').lower()
-    if stated.startswith("sep=") and len(stated) == 5:
-        usual, header = stated[-1], next(lines, "")
-        separator = usual
-    else:
-        separator = _separator(header, usual)
-    # Between tabs a text may start with a quote that is nothing but a quote.
-    quoting: Literal[0, 3] = (
-        csv.QUOTE_NONE if separator == "\t" and '"' not in header else csv.QUOTE_MINIMAL
-    )
-    table = csv.reader(chain([header], lines), delimiter=separator, strict=True, quoting=quoting)
-    try:
-        names = [name.strip() for name in next(table, [])]
-        if len(set(names)) < len(names):
-            raise LiteError(f"{path} has two columns of one name", "rename one of them")
-        for fields in table:
-            if fields and len(fields) != len(names):
-                raise LiteError(
-                    f"{path}, line {table.line_num}: {len(fields)} fields; "
-                    f"the header has {len(names)}",
-                    "put a text with a separator or a line break in quotes",
-                )
-            if fields:
-                yield table.line_num, dict(zip(names, fields, strict=True))
-    except csv.Error as error:
-        raise LiteError(f"{path}, line {table.line_num}: not valid CSV: {error}", CLOSE) from None
-
-
-def _separator(header: str, usual: str) -> str:
-    """The separator with which the header names a usual column; else the one of the format."""
-    for each in dict.fromkeys((usual, *SEPARATORS)):
-        names = [name.strip().strip('"').strip().casefold() for name in header.split(each)]
-        if len(names) > 1 and USUAL.intersection(names):
-            return each
-    return usual
-
-
-def _json_lines(path: str, file: TextIO) -> Iterator[tuple[int, Record]]:
-    for number, line in enumerate(_lines(path, file), 1):
+def _json_lines(source: Source) -> Records:
+    for number, line in enumerate(source.lines(), 1):
         if not line.strip():
             continue
         try:
-            record = json.loads(line)
+            record = json.loads(line, object_pairs_hook=_one_of_each)
         except (ValueError, RecursionError) as error:
-            problem = f"{path}, line {number}: not JSON: {error}"
-            raise LiteError(problem, 'write one object on each line: {"text": "…"}') from None
+            raise source.error(number, f"not JSON: {error}", ONE_OBJECT) from None
         if not isinstance(record, dict):
-            raise LiteError(
-                f"{path}, line {number}: {brief(line.strip()[:40])} is no object",
-                'write one object on each line: {"text": "…"}',
-            )
+            raise source.error(number, f"{brief(line.strip()[:40])} is no object", ONE_OBJECT)
         yield number, record
+
+
+def _one_of_each(pairs: list[tuple[str, Any]]) -> Record:
+    """An object whose names all differ: of two entries of one name, one would be lost."""
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        name, _ = Counter(name for name, _ in pairs).most_common(1)[0]
+        raise ValueError(f"two entries are named `{name}`")
+    return record
 
 
 # ── columns ──────────────────────────────────────────────────────────────────────────────────
@@ -174,28 +128,34 @@ def _json_lines(path: str, file: TextIO) -> Iterator[tuple[int, Record]]:
 
 def _text_columns(
     path: str, names: Sequence[str], columns: Columns, *, pair: bool
-) -> tuple[str, str | None]:
-    if not pair:
-        if columns.pair is not None:
-            raise LiteError(
-                "the model reads single texts, and --pair names a second one", "leave out --pair"
-            )
-        text = _column(path, names, columns.text, TEXT_NAMES, "--text")
-        return text or _missing(path, names, "text", TEXT_NAMES, "--text"), None
+) -> tuple[str, ...]:
+    """The column of the text, or the two of a pair of texts."""
     second = _column(path, names, columns.pair, (), "--pair")
-    if columns.text is not None and second is not None:
-        return _column(path, names, columns.text, (), "--text") or "", second
-    for usual in PAIR_NAMES:
-        a, b = (_column(path, names, None, (name,), "") for name in usual)
-        if a is not None and b is not None and second in (None, b):
-            return columns.text or a, b
-    if second is None:
+    text = _column(path, names, columns.text, (), "--text")
+    if text is None:
+        for usual in PAIR_NAMES:
+            a, b = (_column(path, names, None, (name,), "") for name in usual)
+            if a is not None and b is not None and second in (None, b):
+                text, second = a, b
+                break
+    if pair and second is None:
         raise LiteError(
             f"{path} has no pair of texts, and the model reads pairs; it has {listing(names)}",
             "name both columns: --text COLUMN --pair COLUMN",
         )
-    text = _column(path, names, columns.text, TEXT_NAMES, "--text")
-    return text or _missing(path, names, "text", TEXT_NAMES, "--text"), second
+    if second is not None and not pair:
+        raise LiteError(
+            f"the model reads single texts, and `{brief(second)}` of {path} is the second of a "
+            "pair",
+            "name the column of the text alone: --text COLUMN",
+        )
+    text = text or _column(path, names, None, TEXT_NAMES, "--text")
+    if text is None:
+        raise LiteError(
+            f"{path} has no text column (one of {', '.join(TEXT_NAMES)}); it has {listing(names)}",
+            "name the column: --text COLUMN (the first line of a file names its columns)",
+        )
+    return (text,) if second is None else (text, second)
 
 
 def _column(
@@ -214,13 +174,6 @@ def _column(
     )
 
 
-def _missing(path: str, names: Sequence[str], role: str, usual: Sequence[str], flag: str) -> str:
-    raise LiteError(
-        f"{path} has no {role} column (one of {', '.join(usual)}); it has {listing(names)}",
-        f"name the column: {flag} COLUMN (the first line of a file names its columns)",
-    )
-
-
 def listing(names: Sequence[str]) -> str:
     """Names for a message, the first eight of them."""
     shown = ", ".join(f"`{name[:40]}`" for name in names[:SHOWN_COLUMNS])
@@ -228,30 +181,78 @@ def listing(names: Sequence[str]) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def _texts(
-    path: str,
-    records: Iterable[tuple[int, Record]],
-    columns: tuple[str, str | None],
-    id: str | None,
-) -> Iterator[tuple[str, str | tuple[str, str]]]:
+# ── cells ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _rows(source: Source, records: Records, sides: Sequence[str], id: str | None) -> Rows:
+    """Each row by its id, or by its number where no column names it."""
     for count, (line, record) in enumerate(records, 1):
-        parts = [_cell(path, line, record, column) for column in columns if column is not None]
-        name = str(record.get(id, "") if id is not None else count)
+        parts = [_text(source, line, record, column) for column in sides]
+        name = str(count)
+        if id is not None:
+            name = _valid(source, line, id, name_of(record.get(id))) or uid_of(*parts)
         yield name, parts[0] if len(parts) == 1 else (parts[0], parts[1])
 
 
-def _cell(path: str, line: int, record: Record, column: str) -> str:
+def _text(source: Source, line: int, record: Record, column: str) -> str:
     if column not in record:
-        raise LiteError(
-            f"{path}, line {line}: no `{column}`; it has {listing(list(record))}",
-            "every row has the same columns",
-        )
+        problem = f"no `{column}`; it has {listing(list(record))}"
+        raise source.error(line, problem, "every row has the same columns")
     value = record[column]
-    if value is None:
+    if _missing(value):
         return ""
     if not isinstance(value, str):
-        raise LiteError(f"{path}, line {line}: {value!r:.40} is no text", "--text COLUMN")
+        raise source.error(line, f"{value!r:.40} is no text", "--text COLUMN")
+    return _valid(source, line, column, value)
+
+
+def _valid(source: Source, line: int, column: str, value: str) -> str:
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # JSON can hold half a character, which no file can
+        problem = f"`{column}` holds half a character: {value!a:.40}"
+        raise source.error(line, problem, "delete the row") from None
     return value
+
+
+def name_of(value: Any) -> str:
+    """An id as a string; 1.0, which pandas makes of 1 beside a gap, is 1 again.
+
+    >>> name_of(1.0), name_of(" a-1 "), name_of(None)
+    ('1', 'a-1', '')
+    """
+    if _missing(value):
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value).strip()
+
+
+def _missing(value: Any) -> bool:
+    return value is None or bool(value != value)  # noqa: PLR0124  (NaN is not itself)
+
+
+def uid_of(text: str, pair: str | None = None) -> str:
+    """The name of a row without an id where others have one: a hash of its text and pair."""
+    content = text if pair is None else f"{text}\x1f{pair}"
+    return blake2b(content.encode(), digest_size=10).hexdigest()
+
+
+def _id_of_two_texts(read: Callable[[], Rows]) -> str | None:
+    """An id that names two texts: then a column that was only guessed holds no ids."""
+    # 16 bytes a row. Two ids of a million have the same hash with a chance of one in 37 million.
+    names, texts = array("q"), array("q")
+    for name, text in read():
+        if name != (uid_of(text) if isinstance(text, str) else uid_of(*text)):
+            names.append(hash(name))
+            texts.append(hash(text))
+    hashes, contents = np.array(names, np.int64), np.array(texts, np.int64)
+    order = np.lexsort((contents, hashes))
+    hashes, contents = hashes[order], contents[order]
+    twice = hashes[1:][(hashes[1:] == hashes[:-1]) & (contents[1:] != contents[:-1])]
+    return (
+        next((name for name, _ in read() if hash(name) == twice[0]), None) if len(twice) else None
+    )
 
 
 # ── answers ──────────────────────────────────────────────────────────────────────────────────

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from selftrain_lite.errors import LiteError, brief
+from selftrain_lite.graph import names_other_files
 from selftrain_lite.rows import Rule, parse
 
 FORMAT = 1
@@ -33,8 +34,6 @@ LARGEST = {FACTS: 16 * 2**20, TOKENIZER: 64 * 2**20, GRAPH: 2**31}
 """Bytes of a file; the format of a graph ends at two gigabytes."""
 MANY_FILES = 64
 WEIGHTS = ("fp32", "fp16", "int8")
-OTHER_FILE = b"\x0a\x08location\x12"
-"""How a graph names another file that has its tensors."""
 COPY_AGAIN = "copy the folder again, or export it anew: selftrain export RUN -o NEW"
 EXPORT = "write one: selftrain export run -o model"
 INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u180e\u200b\u200e\u200f\u2060\ufeff"))
@@ -138,9 +137,16 @@ def _sha256(path: Path) -> str:
 
 def _check_whole(path: Path) -> None:
     """Raise where a graph has its tensors in other files, which could be any of this machine."""
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        if content.find(OTHER_FILE) >= 0:
-            raise LiteError(f"{path} names other files for its tensors", COPY_AGAIN)
+    try:
+        with (
+            path.open("rb") as file,
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+        ):
+            outside = names_other_files(content)
+    except ValueError as error:  # of an empty file too
+        raise LiteError(f"{path} is no graph that can be run: {error}", COPY_AGAIN) from None
+    if outside:
+        raise LiteError(f"{path} names other files for its tensors", COPY_AGAIN)
 
 
 # ── what stands in selftrain.json ────────────────────────────────────────────────────────────

@@ -17,6 +17,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from selftrain_lite.errors import LiteError, brief
+from selftrain_lite.serve import body
 from selftrain_lite.serve.app import Predictor, Service, app_of, service_of
 from selftrain_lite.serve.settings import Settings
 
@@ -32,7 +33,7 @@ CONNECTIONS = 4096
 
 
 class Connection(H11Protocol):
-    """A connection that is closed when its client sends half a head, or reads nothing."""
+    """A connection that is closed when its client ends no head or no body, or reads nothing."""
 
     _timer: asyncio.TimerHandle | None = None
     _writing: asyncio.TimerHandle | None = None
@@ -40,15 +41,29 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client is there, and has so many seconds for its request."""
         super().connection_made(transport)
-        self._timer = self.loop.call_later(HEAD_SECONDS, transport.abort)
+        self._start(HEAD_SECONDS)
 
     def data_received(self, data: bytes) -> None:
         """Some bytes came; half a head starts the clock, a whole one stops it."""
+        had_rest = self._has_rest()
         super().data_received(data)
-        if self.conn.their_state is not h11.IDLE:
+        if self._has_rest():
+            return  # however it drips: the clock runs on
+        if had_rest or self.conn.their_state is not h11.IDLE:
             self._stop()
-        elif self._timer is None and not self.transport.is_closing():
-            self._timer = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
+        if self.conn.their_state is h11.IDLE:
+            self._start(HEAD_SECONDS)
+
+    def on_response_complete(self) -> None:
+        """An answer is sent; the rest of a body that it did not wait for has so many seconds."""
+        # To close at once would take the answer from a client that still sends.
+        if self._has_rest():
+            self._start(body.SECONDS)
+        super().on_response_complete()
+
+    def _has_rest(self) -> bool:
+        """Whether the client still sends the body of a request that is answered."""
+        return self.conn.our_state is h11.DONE and self.conn.their_state is h11.SEND_BODY
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client is gone."""
@@ -75,6 +90,10 @@ class Connection(H11Protocol):
             self.transport.abort()
         else:
             super().timeout_keep_alive_handler()
+
+    def _start(self, seconds: float) -> None:
+        if self._timer is None and not self.transport.is_closing():
+            self._timer = self.loop.call_later(seconds, self.transport.abort)
 
     def _stop(self) -> None:
         if self._timer is not None:

@@ -56,15 +56,15 @@ class Correction:
 def in_order(corrections: Sequence[Correction]) -> list[Correction]:
     """The verdicts that were not taken back, in the order in which they were made."""
     undos: Counter[str] = Counter()  # of each row, still to be matched with a verdict before them
-    kept = []
+    counted = []
     for each in reversed(corrections):
         if each.verdict == "undo":
             undos[each.uid] += 1
         elif undos[each.uid]:
             undos[each.uid] -= 1
         else:
-            kept.append(each)
-    return kept[::-1]
+            counted.append(each)
+    return counted[::-1]
 
 
 def by_row(corrections: Sequence[Correction]) -> dict[str, list[Correction]]:

@@ -14,7 +14,9 @@ DATA = {
     "missing file": Case(FIT.replace("labelled.csv", "labeled.csv"), "labeled.csv does not exist"),
     "missing pool": Case(FIT.replace("pool.csv", "nowhere/pool.csv"), "does not exist"),
     "missing dev file": Case(FIT + " --dev deve.csv", "deve.csv", hint="did you mean dev.csv?"),
-    "a folder of other files": Case(FIT.replace("labelled.csv", "."), "run lies in ., which this command reads"),
+    "a folder of other files": Case(
+        FIT.replace("labelled.csv", "."), "run lies in ., which this command reads"
+    ),
     "an ending nobody reads": Case(
         FIT.replace("pool.csv", "pool.doc"), "ends in `.doc`", {"pool.doc": b"PK"}
     ),

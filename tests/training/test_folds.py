@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 
@@ -10,6 +12,7 @@ from selftrain.training.folds import (
     Rows,
     cuts_of,
     drift,
+    fitted_scale,
     fitted_temperature,
     folds_of,
     pool_prior,
@@ -174,3 +177,47 @@ def test_tilted_belief_is_bayes_by_hand():
 def test_drift_is_half_the_sum_of_the_differences():
     assert drift(["a"] * 6 + ["b"] * 4, ["a"] * 4 + ["b"] * 5 + ["c"]) == pytest.approx(0.2)
     assert drift(["a", "b"], ["b", "a"]) == 0
+
+
+@pytest.mark.parametrize("counts", [(24, 8), (8, 24), (40, 10)])
+def test_folds_of_uneven_labels_lean_to_no_class(counts: tuple[int, int]) -> None:
+    """Many numbers a vector: a regression leans to the class with more labels, weighed or not."""
+    generator = torch.Generator().manual_seed(1)
+    middle = torch.full((50,), 2 / 50**0.5)
+
+    def rows(first: int, second: int) -> tuple[torch.Tensor, torch.Tensor]:
+        labels = torch.tensor([0] * first + [1] * second)
+        noise = torch.randn(len(labels), 50, generator=generator)
+        return noise + middle * (2 * labels[:, None] - 1), labels
+
+    (gold, labels), (pool, truth) = rows(*counts), rows(400, 400)
+    folds = folds_of(Rows(gold, labels), pool, 2, seed=3)
+    assert folds is not None
+    assert float(folds.prior[0]) == pytest.approx(0.5, abs=0.15)
+    assert float((folds.pool_belief.argmax(1) == truth).double().mean()) > 0.9
+
+
+def test_the_scale_of_equal_labels_is_a_temperature_alone() -> None:
+    logits = torch.tensor([[2.0, 0.0], [1.0, 0.0], [0.0, 0.5], [0.3, 0.0]])
+    scale = fitted_scale(logits, torch.tensor([0, 0, 1, 1]))
+    assert scale.shift.tolist() == [0, 0]
+    assert scale.temperature == fitted_temperature(logits, torch.tensor([0, 0, 1, 1]))
+
+
+def test_the_scale_of_uneven_labels_is_the_best_of_its_kind() -> None:
+    """Three rows of one class and one of another: no other shift or temperature has less loss."""
+    logits = torch.tensor([[2.0, 0.0], [1.0, 0.0], [0.5, 0.0], [0.6, 0.0]])
+    labels = torch.tensor([0, 0, 0, 1])
+    scale = fitted_scale(logits, labels)
+    weights = torch.tensor([2 / 3, 2 / 3, 2 / 3, 2.0])
+
+    def loss(log: float, shift: float) -> float:
+        p = (logits / torch.tensor(log).exp() + torch.tensor([-shift, shift])).softmax(1)
+        chosen = p[torch.arange(4), labels]
+        return float(-(weights * chosen.log()).sum() + (log**2 + 2 * shift**2) / 2)
+
+    log, shift = math.log(scale.temperature), float(scale.shift[1])
+    assert shift > 0.2, "the class with one row is believed more"
+    assert float(scale.shift[0]) == pytest.approx(-shift, abs=1e-4)
+    around = [(log + a, shift + b) for a in (-0.1, 0, 0.1) for b in (-0.1, 0, 0.1) if a or b]
+    assert all(loss(log, shift) < loss(*other) for other in around)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -71,7 +70,7 @@ class PartsOptions:
         ),
     ] = None
 
-    def places(self, unlabelled: Sequence[Place]) -> Sequence[Place]:
+    def places(self, unlabelled: list[Place]) -> list[Place]:
         """The files of the pool as other machines find them; what they cannot read is refused."""
         if self.ray is None:
             return unlabelled

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from selftrain.training.class_names import better_than_chance
-from selftrain.training.regression import logistic
+from selftrain.training.regression import equal_classes, logistic
 
 FOLDS = 4
 STRENGTH = 10.0  # scikit-learn's C of a fold
@@ -90,7 +90,7 @@ def folds_of(
     Every fold learns from the rows made of class ``names`` too. None where a class has fewer than
     two different texts: nothing can be left out.
     """
-    labels, of_all = gold.labels, gold if names is None else gold + names
+    labels = gold.labels
     cuts = cuts_of(labels, classes, seed=seed, keys=gold.keys)
     if not cuts:
         return None
@@ -98,15 +98,14 @@ def folds_of(
     of_pool: list[Tensor] = []
     for seen, unseen in cuts:
         learnt = gold[seen] if names is None else gold[seen] + names
-        model = logistic(learnt.vectors, learnt.labels, classes, strength=STRENGTH)
+        rows = torch.ones(len(learnt.labels))
+        weights = None if even(labels, classes) else equal_classes(learnt.labels, rows)
+        model = logistic(learnt.vectors, learnt.labels, classes, strength=STRENGTH, weights=weights)
         out_of_fold[unseen] = model(gold.vectors[unseen])
         of_pool.append(model(pool))
-    temperature = fitted_temperature(out_of_fold, labels)
-    belief = torch.stack([(logits / temperature).softmax(1) for logits in of_pool]).mean(0)
-    # What the folds learnt of the classes' shares is the labels', not the pool's: take it out.
-    belief = normalised(belief * len(of_all.labels) / of_all.labels.bincount(minlength=classes))
-    unseen_gold = (out_of_fold / temperature).softmax(1)
-    return Folds(belief, pool_prior(belief), unseen_gold, labels)
+    scale = fitted_scale(out_of_fold, labels)
+    belief = torch.stack([scale(logits) for logits in of_pool]).mean(0)
+    return Folds(belief, pool_prior(belief), scale(out_of_fold), labels)
 
 
 def cuts_of(
@@ -158,6 +157,53 @@ def fitted_temperature(logits: Tensor, labels: Tensor) -> float:
     logs = torch.linspace(-3, 3, 601, dtype=torch.float64)  # [G]
     losses = [F.cross_entropy(logits.double() / log.exp(), labels, reduction="sum") for log in logs]
     return float(logs[(torch.stack(losses) + logs.square() / 2).argmin()].exp())
+
+
+def even(labels: Tensor, classes: int) -> bool:
+    """Whether there are as many labels of each class."""
+    counts = labels.bincount(minlength=classes)
+    return bool((counts == counts[0]).all())
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """From the logits of a fold to calibrated probabilities."""
+
+    temperature: float
+    shift: Tensor
+    """Added to the divided logits, [C]."""
+
+    def __call__(self, logits: Tensor) -> Tensor:
+        """Probabilities [N, C] of logits [N, C]."""
+        return (logits / self.temperature + self.shift).softmax(1)
+
+
+def fitted_scale(logits: Tensor, labels: Tensor) -> Scale:
+    """The scale with the smallest loss on rows that were not trained on, each class the same.
+
+    With as many labels of each class it is a temperature. Else the folds lean to the classes with
+    more labels, also where each class counted the same: a shift of each class takes it out. Both
+    have a weak prior around none.
+    """
+    classes = logits.shape[1]
+    temperature, shift = fitted_temperature(logits, labels), torch.zeros(classes)
+    if even(labels, classes):
+        return Scale(temperature, shift)
+    weights = equal_classes(labels, torch.ones(len(labels), dtype=torch.float64))
+    unknown = torch.zeros(classes + 1, dtype=torch.float64, requires_grad=True)
+    solver = torch.optim.LBFGS([unknown], max_iter=200, line_search_fn="strong_wolfe")
+
+    def loss() -> Tensor:
+        solver.zero_grad()
+        scaled = logits.double() / unknown[0].exp() + unknown[1:]
+        losses = F.cross_entropy(scaled, labels, reduction="none")
+        value = (weights * losses).sum() + unknown.square().sum() / 2
+        torch.autograd.backward(value)
+        return value
+
+    solver.step(loss)  # type: ignore[no-untyped-call]
+    found = unknown.detach()
+    return Scale(float(found[0].exp()), found[1:].float())
 
 
 def pool_prior(belief: Tensor, rows: float = SHRINK) -> Tensor:

@@ -13,14 +13,18 @@ import json
 import os
 import subprocess
 import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import variants
 from on_test_rows import rows_of
+from on_test_rows_summary import usual
 
 from selftrain.model.embedded import minilm_folder
 
+RUNS = Path(__file__).with_name("on_test_rows.jsonl")
 TASKS = ("sst2", "agnews", "subj", "cr", "sst5", "imdb", "yelp5")
 
 
@@ -64,6 +68,34 @@ def main() -> None:
             with options.out.open("a") as file:
                 file.write(json.dumps(line) + "\n")
             print(json.dumps(line), flush=True)
+    print("\n".join(table(variants.lines_of(options.out), variants.lines_of(RUNS))))
+
+
+def table(theirs: Sequence[dict[str, Any]], runs: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Both on the same rows, by task and seed; then the mean over the tasks."""
+    ours = {(line["variant"], line["seed"]): line for line in runs if is_default(line)}
+    yield "| | seed | SetFit 1.2.0 | `supcon` | difference |"
+    yield "|---|---:|---:|---:|---:|"
+    gains: dict[str, list[float]] = {}
+    for line in sorted(theirs, key=lambda line: (line["variant"], line["seed"])):
+        run = ours[line["variant"], line["seed"]]
+        scores = 100 * line["accuracy"], 100 * run["accuracy"][run["final"]]
+        gain = scores[1] - scores[0]
+        gains.setdefault(line["variant"], []).append(gain)
+        both = " | ".join(f"{score:.1f}" for score in scores)
+        yield f"| {line['variant']} | {line['seed']} | {both} | {gain:+.1f} |"
+    means = [fmean(each) for each in gains.values()]
+    above = sum(gain > 0 for each in gains.values() for gain in each)
+    yield ""
+    yield (
+        f"The mean over {len(means)} tasks is {fmean(means):+.1f}, the worst task "
+        f"{min(means):+.1f}; {above} of {len(theirs)} pairs are above."
+    )
+
+
+def is_default(line: dict[str, Any]) -> bool:
+    """Whether a run is one of the default as it is, on test rows."""
+    return bool(line["method"] == "supcon" and usual(line))
 
 
 def answered(python: str, job: dict[str, object]) -> dict[str, Any]:

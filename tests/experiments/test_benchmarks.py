@@ -151,6 +151,19 @@ def test_the_table_of_students_is_what_the_committed_lines_say(
     assert "\n".join(rows) in (folder / "README.md").read_text("utf-8")
 
 
+def test_the_table_beside_setfit_is_what_the_committed_lines_say(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder = ROOT / "benchmarks" / "development"
+    monkeypatch.syspath_prepend(folder)
+    script = runpy.run_path(str(folder / "setfit_on_test_rows.py"), run_name="imported")
+    read = script["variants"].lines_of
+    theirs = read(folder / "setfit_on_test_rows.jsonl")
+    rows = [*script["table"](theirs, read(script["RUNS"]))]
+    assert len(rows) == len(theirs) + 4
+    assert "\n".join(rows) in (folder / "README.md").read_text("utf-8")
+
+
 def tables() -> Iterator[tuple[str, list[str]]]:
     """Those that ``tables.sh`` writes and that are committed, and the words of their commands."""
     for line in (PAPER / "tables.sh").read_text("utf-8").splitlines():

@@ -134,8 +134,9 @@ def test_the_table_of_label_shares_is_what_the_committed_lines_say(
     script = runpy.run_path(str(folder / "label_shares.py"), run_name="imported")
     measured = script["variants"].lines_of(folder / "label_shares.jsonl")
     script["show"](measured, "frozen")
+    script["show"](measured, "supcon")
     rows = capsys.readouterr().out.splitlines()
-    assert len(rows) == 2 + 6
+    assert len(rows) == 2 + 6 + 2 + 2
     assert {*rows} <= {*(folder / "README.md").read_text("utf-8").splitlines()}
 
 

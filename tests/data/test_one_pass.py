@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from formats import as_csv
+from selftrain.data import draws as draws_room
 from selftrain.data import pool as pool_room
 from selftrain.data import read as read_room
 from selftrain.data.draws import Draw, Drawing
@@ -53,6 +54,19 @@ def test_a_large_pool_is_drawn_like_a_list() -> None:
     rows = examples([str(number) for number in range(20_000)])
     wanted = Draw(5, 40)
     assert Drawing([wanted]).read(rows)[wanted] == draw(rows, 40, seed=5)
+
+
+def test_a_draw_that_is_too_large_to_be_kept_is_read_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pool_room, "MAX_ROWS_DRAWN", 50)
+    monkeypatch.setattr(draws_room, "MAX_ROWS_DRAWN", 50)
+    large, small = Draw(1, 60), Draw(2, 20)
+    pool = clean_pool(ROWS, notes=Notes())
+    assert pool.draw(large, [small]) == draw(ROWS, 60, seed=1)
+    assert pool.drawn == {}
+    assert pool.draw(small, [large]) == draw(ROWS, 20, seed=2)
+    assert [*pool.drawn] == [small]
 
 
 def test_the_fingerprint_of_a_pool_is_that_of_earlier_versions() -> None:

@@ -81,12 +81,11 @@ class Pool:
 
     def draw(self, wanted: Draw, others: Iterable[Draw] = ()) -> list[Example]:
         """The rows of a draw; in the same pass those of other draws, which are asked for later."""
+        if wanted.size > MAX_ROWS_DRAWN:  # it is used once, and would take the memory of many
+            return Drawing([wanted]).read(self)[wanted]
         if wanted not in self.drawn:
             missing = (draw for draw in others if draw not in self.drawn)
-            found = Drawing(drawn_together([wanted, *missing]) or [wanted]).read(self)
-            if wanted.size > MAX_ROWS_DRAWN:  # it is used once, and would take the memory of many
-                return found[wanted]
-            self.drawn.update(found)
+            self.drawn.update(Drawing(drawn_together([wanted, *missing])).read(self))
         return list(self.drawn[wanted])
 
 

@@ -90,7 +90,7 @@ def folds_of(
     Every fold learns from the rows made of class ``names`` too. None where a class has fewer than
     two different texts: nothing can be left out.
     """
-    labels = gold.labels
+    labels, of_all = gold.labels, gold if names is None else gold + names
     cuts = cuts_of(labels, classes, seed=seed, keys=gold.keys)
     if not cuts:
         return None
@@ -99,7 +99,7 @@ def folds_of(
     for seen, unseen in cuts:
         learnt = gold[seen] if names is None else gold[seen] + names
         rows = torch.ones(len(learnt.labels))
-        weights = None if even(labels, classes) else equal_classes(learnt.labels, rows)
+        weights = None if even(of_all.labels, classes) else equal_classes(learnt.labels, rows)
         model = logistic(learnt.vectors, learnt.labels, classes, strength=STRENGTH, weights=weights)
         out_of_fold[unseen] = model(gold.vectors[unseen])
         of_pool.append(model(pool))

@@ -49,7 +49,7 @@ def equal_classes(labels: Tensor, weights: Tensor) -> Tensor:
     """The weights of rows [K], scaled so that each class counts the same; their sum stays.
 
     How many labels of a class a person gave says little of its share of the pool. A regression on a
-    few rows would take it for the prior: with 30 labels against 16 it loses up to 18 points.
+    few rows would take it for the prior (benchmarks/development/README.md, section 14).
 
     >>> equal_classes(torch.tensor([0, 0, 0, 1]), torch.ones(4))
     tensor([0.6667, 0.6667, 0.6667, 2.0000])

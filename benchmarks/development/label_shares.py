@@ -62,6 +62,7 @@ def main() -> None:
     parser.add_argument("--seed", nargs="+", type=int, default=[12, 21, 42])
     parser.add_argument("--method", default="frozen")
     parser.add_argument("--labels", nargs="+", choices=CONDITIONS, default=list(CONDITIONS))
+    parser.add_argument("--rule", nargs="+", choices=RULES, default=list(RULES))
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -78,12 +79,12 @@ def main() -> None:
             task, gold, pool, design = rows(options.data, variant, seed)
             for condition in options.labels:
                 chosen = labels_of(task, gold, pool, condition, seed)
-                for rule, weigh in RULES.items():
+                for rule in options.rule:
                     key = (options.method, variant, seed, condition, rule)
                     if key in known:
                         continue
                     now = rule == "as now"
-                    fit.equal_classes = weigh
+                    fit.equal_classes = RULES[rule]
                     fit.lean = lean if now else no_lean
                     texts = tuple(row.example for row in pool)
                     split = Split(tuple(chosen), texts)

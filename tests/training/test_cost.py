@@ -10,7 +10,15 @@ from selftrain.method.recipes import recipe
 from selftrain.method.spec import Method
 from selftrain.method.upet import LAPTOP
 from selftrain.model.pel import Adapter
-from selftrain.training.cost import TOKENS, Counts, estimate_work, fit_work, rows_read, stages
+from selftrain.training.cost import (
+    TOKENS,
+    Counts,
+    estimate_work,
+    fit_work,
+    rows_read,
+    stages,
+    teacher_work,
+)
 from selftrain.training.draw import SLICE_ROWS
 
 COUNTS = Counts(labelled=32, pool=2048, scored=1000, classes=2)
@@ -81,6 +89,21 @@ def test_a_resumed_run_reads_again_what_its_next_round_needs():
     assert after_student["reading", 7] == 2 * reading  # by its encoder and by that of round 0
     assert after_student["guard", 7] == guard
     assert after_student["estimate", 11] == reading
+
+
+def test_a_teacher_of_equal_labels_is_counted_by_the_rarest_class():
+    """300 labels, 30 of the rarer of two classes: four epochs of 60 rows, not of 300."""
+    rows = replace(OF_FIT, labelled=300, rarest=30)
+    method = recipe("supcon")
+    assert method.teacher.equal_labels
+    equal = [work.cost for work in teacher_work(method, rows)]
+    assert equal == [work.cost for work in teacher_work(method, replace(OF_FIT, labelled=60))]
+    every = replace(method, teacher=replace(method.teacher, equal_labels=None))
+    assert sum(work.cost for work in teacher_work(every, rows)) > 1.2 * sum(equal)
+    few = replace(rows, rarest=2)  # eight are learnt at least
+    assert [work.cost for work in teacher_work(method, few)] == [
+        work.cost for work in teacher_work(method, replace(OF_FIT, labelled=16))
+    ]
 
 
 def test_an_estimate_of_a_teacher_alone_reads_what_round_1_would_have_read():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -48,6 +49,11 @@ def test_labels_that_are_far_more_of_one_class_are_told(bert: Backbone) -> None:
         found = [line for line in preflight(job) if line.startswith("uneven labels: `good` has ")]
         assert len(found) == told
         assert all(line.endswith("whatever the pool has: label more of `bad`") for line in found)
+    equal = replace(METHOD, teacher=replace(METHOD.teacher, equal_labels=True))
+    found = preflight(replace(job, method=equal))
+    smallest = min(Counter(row.label for row in job.split.labelled).values())
+    learnt = f"the encoder learns from {max(8, smallest)} of a class, not from all"
+    assert [line for line in found if f"; {learnt}: label more of `bad`" in line]
 
 
 @pytest.mark.parametrize(

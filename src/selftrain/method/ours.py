@@ -18,12 +18,13 @@ def probe(preset: Preset = "laptop") -> Method:
     that ``rounds`` asks for starts from its teacher, and learns from 95 % of each pseudo class.
     """
     base = PRESETS[preset]
-    teacher = replace(base.teacher, head="linear", head_start="regression")
+    teacher = replace(base.teacher, head="linear", head_start="regression", equal_labels=True)
     if teacher.steps is not None:
         teacher = replace(teacher, min_epochs=4)
     student = replace(
         teacher,
         head_start="random",
+        equal_labels=None,
         starts_from="teacher",
         steps=80,
         epochs=None,
@@ -62,7 +63,12 @@ def supcon(preset: Preset = "laptop") -> Method:
         )
         teacher = replace(contrast, class_names=True, interpolation=0.5)
         student = replace(
-            contrast, starts_from="teacher", steps=60, min_epochs=None, gold_share=0.25
+            contrast,
+            equal_labels=None,
+            starts_from="teacher",
+            steps=60,
+            min_epochs=None,
+            gold_share=0.25,
         )
         base = replace(base, teacher=teacher, student=(student,), pool=1024)
     select = replace(base.select, shares=(0.5,))

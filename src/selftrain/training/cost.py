@@ -16,6 +16,7 @@ from selftrain.model.backbone import Backbone
 from selftrain.model.pel import AnyTuning, Full, Layers, Probe, layers_of, placeholders
 from selftrain.model.pel.layers import depth, dropout_depth
 from selftrain.training.draw import GUARDED_SLICE_ROWS, MAX_VECTORS, SLICE_ROWS
+from selftrain.training.fit import LEAST_LABELS
 
 FULL, MODULE, DROPOUT, HEAD = 3.0, 2.3, 1.2, 0.01
 """What one row costs, in rows read: trained with all parameters, trained with a module alone, read
@@ -48,6 +49,8 @@ class Counts:
     classes: int
     test: int = 0
     """Scored once, at the end."""
+    rarest: int | None = None
+    """Labelled rows of the class that has fewest; None where each has as many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +157,10 @@ def teacher_work(method: Method, counts: Counts) -> Iterator[Work]:
     if method.tapt is not None:
         rows = method.tapt.steps * method.tapt.batch_size
         yield Work((FULL + 1) * rows, "pool", method.teacher.tuning)  # + 1: a score per word
-    yield from fit_work(method.teacher, counts.labelled, counts.classes, "gold")
+    rows = counts.labelled
+    if method.teacher.equal_labels and counts.rarest is not None:
+        rows = min(rows, counts.classes * max(LEAST_LABELS, counts.rarest))
+    yield from fit_work(method.teacher, rows, counts.classes, "gold")
 
 
 def student_round(

@@ -17,7 +17,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from selftrain.data.rows import Lesson
+from selftrain.data.pool import text_key
+from selftrain.data.rows import Labelled, Lesson
 from selftrain.errors import TrainingError
 from selftrain.method.losses import contrast, smoothness, supcon
 from selftrain.method.spec import Tune
@@ -27,6 +28,7 @@ from selftrain.model.heads import Output
 from selftrain.model.pel import Probe
 from selftrain.seeds import child
 from selftrain.training.class_names import class_name_rows
+from selftrain.training.folds import Rows, lean
 from selftrain.training.machine import PLAIN, Machine, randomness
 from selftrain.training.ranks import ALONE, Ranks
 from selftrain.training.regression import equal_classes, logistic
@@ -60,14 +62,19 @@ def fit(model: Classifier, lesson: Lesson, tune: Tune, *, seed: int, machine: Ma
     model.to(machine.torch_device())
     machine.ranks.require_same("the lesson", [lesson.gold, lesson.easy, lesson.hard])
     lesson = Lesson(lesson.gold) if tune.train_on == "gold" else lesson
+    if tune.equal_labels:
+        lesson = replace(lesson, gold=equal_labels(lesson.gold, child(seed, "equal labels", 0)))
     name_rows = class_name_rows(model, lesson.gold) if tune.class_names else None
-    lesson = replace(lesson, gold=(*lesson.gold, *(name_rows or ())))
+    names = name_rows or ()
+    lesson = replace(lesson, gold=(*lesson.gold, *names))
+    regress = partial(regress_head, model, lesson, names=len(names), seed=child(seed, "lean", 0))
     if isinstance(tune.tuning, Probe):
-        fitted = fit_head(model, lesson, started)
+        regress()
+        fitted = fitted_head(model, lesson, started)
         machine.ranks.copy_first(model.head_state().values())
         return replace(fitted, name_rows=None if name_rows is None else len(name_rows))
     if tune.head_start == "regression":
-        regress_head(model, lesson)
+        regress()
     machine.ranks.copy_first(model.state().values())  # another processor rounds differently
     table = Table.of(model, lesson)
     batches = steps_of(table, tune, Random(child(seed, "batches", 0)))  # noqa: S311
@@ -93,7 +100,7 @@ def fit(model: Classifier, lesson: Lesson, tune: Tune, *, seed: int, machine: Ma
             loss = step_loss(model, table, history.last_step, tune, History(), machine)
         require_finite([(f"after step {total}", loss)], tune.learning_rate)
     if tune.supcon is not None:
-        regress_head(model, lesson)
+        regress()
         machine.ranks.copy_first(model.head_state().values())
     return Fitted(
         steps=total,
@@ -107,9 +114,8 @@ def fit(model: Classifier, lesson: Lesson, tune: Tune, *, seed: int, machine: Ma
     )
 
 
-def fit_head(model: Classifier, lesson: Lesson, started: float) -> Fitted:
-    """The fit of a tuning that leaves the encoder as it is: one regression, no steps."""
-    regress_head(model, lesson)
+def fitted_head(model: Classifier, lesson: Lesson, started: float) -> Fitted:
+    """The numbers of a tuning that leaves the encoder as it is: one regression, no steps."""
     items = [*lesson.gold, *lesson.easy]
     p = model.probabilities([item.example for item in items])
     gold = torch.tensor([model.labels.index(item.label) for item in items])
@@ -368,6 +374,10 @@ def slope(total: int, warmup: float) -> Callable[[int], float]:
     return factor
 
 
+STRENGTH = 1.0
+"""scikit-learn's C of the regression that sets a head."""
+
+
 def row_weights(lesson: Lesson, labels: Tensor) -> Tensor:
     """The weights of the gold and the easy rows in a regression, [N]; their classes are given.
 
@@ -378,9 +388,34 @@ def row_weights(lesson: Lesson, labels: Tensor) -> Tensor:
     return torch.cat([equal_classes(labels[:gold], weights[:gold]), weights[gold:]])
 
 
+LEAST_LABELS = 8
+"""So many labels of a class are always learnt: fewer teach an encoder too little."""
+
+
+def equal_labels(gold: Sequence[Labelled], seed: int) -> tuple[Labelled, ...]:
+    """As many gold rows of each class as the rarest has, drawn at random; their order stays.
+
+    An encoder learns its rows by heart. Of a rarer class it has seen too few, so new rows of that
+    class look like the others (benchmarks/development/README.md, section 14).
+    """
+    of_class: dict[str, list[int]] = {}
+    for place, row in enumerate(gold):
+        of_class.setdefault(row.label, []).append(place)
+    most = max(LEAST_LABELS, min(map(len, of_class.values())))
+    random = Random(seed)  # noqa: S311
+    drawn: set[int] = set()
+    for places in of_class.values():
+        drawn |= {*random.sample(places, min(most, len(places)))}
+    return tuple(row for place, row in enumerate(gold) if place in drawn)
+
+
 @torch.no_grad()
-def regress_head(model: Classifier, lesson: Lesson) -> None:
-    """Set a linear head by logistic regression on the features as they now are."""
+def regress_head(model: Classifier, lesson: Lesson, *, names: int = 0, seed: int = 0) -> None:
+    """Set a linear head by logistic regression on the features as they now are.
+
+    So many of the last gold rows are made of class ``names``. Without pseudo labels, which have the
+    shares of the pool, uneven gold rows would let the head lean: ``lean`` takes that out.
+    """
     assert model.head is not None
     items = [*lesson.gold, *lesson.easy]
     features = model.read([item.example for item in items]).features  # [N, D]
@@ -388,6 +423,13 @@ def regress_head(model: Classifier, lesson: Lesson) -> None:
     present = sorted({*labels.tolist()})  # the rows of a class without a text stay as they are
     weights = row_weights(lesson, labels)
     given = None if bool((weights == 1).all()) else weights
-    found = logistic(features, labels, len(model.labels), strength=1.0, weights=given)
+    classes = len(model.labels)
+    found = logistic(features, labels, classes, strength=STRENGTH, weights=given)
+    if not lesson.easy:
+        first = len(items) - names
+        keys = tuple(text_key(item) for item in items[:first])
+        gold = Rows(features[:first], labels[:first], keys)
+        of_names = Rows(features[first:], labels[first:]) if names else None
+        found = found.shifted(lean(gold, classes, strength=STRENGTH, seed=seed, names=of_names))
     model.head.out.weight[present] = found.weight[present].to(model.head.out.weight)
     model.head.out.bias[present] = found.bias[present].to(model.head.out.bias)

@@ -16,10 +16,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from selftrain.training.class_names import better_than_chance
-from selftrain.training.regression import equal_classes, logistic
+from selftrain.training.regression import Linear, equal_classes, logistic
 
 FOLDS = 4
 STRENGTH = 10.0  # scikit-learn's C of a fold
+Cut = tuple[Tensor, Tensor]
+"""The places of the gold rows that a fold sees, and of those that it does not."""
 SHRINK = 32.0  # rows of equal shares that the prior is shrunk by
 
 
@@ -90,27 +92,63 @@ def folds_of(
     Every fold learns from the rows made of class ``names`` too. None where a class has fewer than
     two different texts: nothing can be left out.
     """
-    labels, of_all = gold.labels, gold if names is None else gold + names
-    cuts = cuts_of(labels, classes, seed=seed, keys=gold.keys)
+    cuts = cuts_of(gold.labels, classes, seed=seed, keys=gold.keys)
     if not cuts:
         return None
-    out_of_fold = torch.zeros(len(labels), classes)
-    of_pool: list[Tensor] = []
-    for seen, unseen in cuts:
+    models = regressions(gold, cuts, classes, strength=STRENGTH, names=names)
+    out_of_fold = asked_of_others(models, cuts, gold.vectors)
+    of_pool = [model(pool) for model in models]
+    scale = fitted_scale(out_of_fold, gold.labels)
+    belief = torch.stack([scale(logits) for logits in of_pool]).mean(0)
+    return Folds(belief, pool_prior(belief), scale(out_of_fold), gold.labels)
+
+
+def lean(
+    gold: Rows, classes: int, *, strength: float, seed: int, names: Rows | None = None
+) -> Tensor:
+    """What to add to the logits of a regression on uneven gold rows, [C].
+
+    A regression fits the rows it learns from, those of a class with few labels most, for each
+    of them counts more. New rows of that class lie nearer to the others, so it answers it too
+    rarely. How much is asked of regressions that did not see the row.
+    """
+    cuts = (
+        []
+        if even(gold.labels, classes)
+        else cuts_of(gold.labels, classes, seed=seed, keys=gold.keys)
+    )
+    if not cuts:
+        return torch.zeros(classes)
+    models = regressions(gold, cuts, classes, strength=strength, names=names)
+    scale = fitted_scale(asked_of_others(models, cuts, gold.vectors), gold.labels)
+    return scale.temperature * scale.shift
+
+
+def regressions(
+    gold: Rows, cuts: Sequence[Cut], classes: int, *, strength: float, names: Rows | None = None
+) -> list[Linear]:
+    """For each fold a regression on the gold rows that it sees, and on those of class names."""
+    weighed = not even((gold if names is None else gold + names).labels, classes)
+    models = []
+    for seen, _ in cuts:
         learnt = gold[seen] if names is None else gold[seen] + names
         rows = torch.ones(len(learnt.labels))
-        weights = None if even(of_all.labels, classes) else equal_classes(learnt.labels, rows)
-        model = logistic(learnt.vectors, learnt.labels, classes, strength=STRENGTH, weights=weights)
-        out_of_fold[unseen] = model(gold.vectors[unseen])
-        of_pool.append(model(pool))
-    scale = fitted_scale(out_of_fold, labels)
-    belief = torch.stack([scale(logits) for logits in of_pool]).mean(0)
-    return Folds(belief, pool_prior(belief), scale(out_of_fold), labels)
+        weights = equal_classes(learnt.labels, rows) if weighed else None
+        models.append(
+            logistic(learnt.vectors, learnt.labels, classes, strength=strength, weights=weights)
+        )
+    return models
 
 
-def cuts_of(
-    labels: Tensor, classes: int, *, seed: int, keys: Sequence[str] = ()
-) -> list[tuple[Tensor, Tensor]]:
+def asked_of_others(models: Sequence[Linear], cuts: Sequence[Cut], vectors: Tensor) -> Tensor:
+    """The logits of each gold row by the regression that did not see it, [K, C]."""
+    out_of_fold = torch.zeros(len(vectors), len(models[0].bias))
+    for model, (_, unseen) in zip(models, cuts, strict=True):
+        out_of_fold[unseen] = model(vectors[unseen])
+    return out_of_fold
+
+
+def cuts_of(labels: Tensor, classes: int, *, seed: int, keys: Sequence[str] = ()) -> list[Cut]:
     """For each fold the places of the gold rows [K] that it sees, and of those it does not.
 
     Every fold learns from each class and is asked about each; rows of the same key go together.

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from selftrain.data.rows import Labelled
+from selftrain.data.split import fewest_labels
 from selftrain.method.spec import Method
 from selftrain.training.calibration import Speed
 from selftrain.training.cost import (
@@ -117,7 +118,8 @@ def plan_of(
     split, method = job.split, job.method
     classes = len(job.task.labels)
     pool = size_of(split.unlabelled)
-    counts = Counts(speed.lesson_rows, pool, len(split.dev), classes, len(test))
+    rarest = fewest_labels(split.labelled)[1]
+    counts = Counts(speed.lesson_rows, pool, len(split.dev), classes, len(test), rarest)
     models = {number: model_bytes(job, number) for number in range(method.total_rounds + 1)}
     timed = []
     for stage in stages(method, job.backbone, counts, finished=finished):

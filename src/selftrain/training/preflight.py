@@ -20,6 +20,7 @@ from selftrain.model.classifier import Classifier
 from selftrain.model.legible import legibility
 from selftrain.model.surgery import dropout_rates
 from selftrain.training.draw import MAX_VECTORS, different_draws, pool_of_round
+from selftrain.training.fit import LEAST_LABELS
 from selftrain.training.job import Job, new_model
 from selftrain.training.memory import encoded
 
@@ -162,11 +163,15 @@ def uneven_labels(job: Job) -> Iterator[str]:
     """A warning where one class has far more labels than another."""
     counts = Counter(row.label for row in job.split.labelled)
     (most, largest), (fewest, smallest) = counts.most_common()[0], counts.most_common()[-1]
-    if largest >= UNEVEN * smallest:
-        yield (
-            f"uneven labels: `{most}` has {largest}, `{fewest}` {smallest}; a model leans to the "
-            f"classes with more of them, whatever the pool has: label more of `{fewest}`"
-        )
+    if largest < UNEVEN * smallest:
+        return
+    effect = "a model leans to the classes with more of them, whatever the pool has"
+    if job.method.teacher.equal_labels:
+        effect = f"the encoder learns from {max(LEAST_LABELS, smallest)} of a class, not from all"
+    yield (
+        f"uneven labels: `{most}` has {largest}, `{fewest}` {smallest}; {effect}: "
+        f"label more of `{fewest}`"
+    )
 
 
 def size_of(pool: Iterable[Example]) -> int:

@@ -4,10 +4,10 @@
 
 Recipe ``frozen`` on remembered vectors, design rows. About 16 labels a class in all: ``equal``;
 ``uneven``, from 24 to 8 in an order of the classes that the seed draws; ``as the pool``, by the
-pool's shares, at least four of each. Each is learnt with every row counted the same, as the
-regressions did at first; with every class counted the same; and as now, where the lean of a head
-is taken out and a teacher that trains its encoder has as many labels of each class. Lines that are
-there stay.
+pool's shares, at least four of each; ``uneven, four times as many`` is 96 to 32. Each is learnt
+with every row counted the same, as the regressions did at first; with every class counted the same;
+and as now, where the lean of a head is taken out and a teacher that trains its encoder has as many
+labels of each class. Lines that are there stay.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from selftrain.training.machine import Machine
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 from vectors import read_each_text_once
 
-CONDITIONS = ("equal", "uneven", "as the pool")
+CONDITIONS = ("equal", "uneven", "as the pool", "uneven, four times as many")
 Weights = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 RULES: dict[str, Weights] = {
     "each row the same": lambda _labels, weights: weights,
@@ -50,6 +50,7 @@ RULES: dict[str, Weights] = {
 POOL = 2_000
 DESIGN = 800
 FEWEST, LARGEST = 4, 64
+MANY = 4 * 24
 SMALL = {"yelp5": 32, "imdb": 32}
 """Labels of a class that tasks with few train rows can give."""
 
@@ -61,7 +62,7 @@ def main() -> None:
     parser.add_argument("--variant", nargs="+", default=list(variants.ALL))
     parser.add_argument("--seed", nargs="+", type=int, default=[12, 21, 42])
     parser.add_argument("--method", default="frozen")
-    parser.add_argument("--labels", nargs="+", choices=CONDITIONS, default=list(CONDITIONS))
+    parser.add_argument("--labels", nargs="+", choices=CONDITIONS, default=CONDITIONS[:3])
     parser.add_argument("--rule", nargs="+", choices=RULES, default=list(RULES))
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
@@ -76,8 +77,8 @@ def main() -> None:
     lean = fit.lean
     for variant in sorted(options.variant, key=variants.base_of):
         for seed in options.seed:
-            task, gold, pool, design = rows(options.data, variant, seed)
             for condition in options.labels:
+                task, gold, pool, design = rows(options.data, variant, seed, condition)
                 chosen = labels_of(task, gold, pool, condition, seed)
                 for rule in options.rule:
                     key = (options.method, variant, seed, condition, rule)
@@ -105,11 +106,11 @@ def no_lean(_gold: Rows, classes: int, **_: object) -> torch.Tensor:
 
 
 def rows(
-    data: Path, variant: str, seed: int
+    data: Path, variant: str, seed: int, condition: str
 ) -> tuple[Task, list[Labelled], list[Labelled], list[Labelled]]:
     """The task, many labels to choose from, the pool and the design rows."""
     base = variants.base_of(variant)
-    features.SHOTS = SMALL.get(base, LARGEST)
+    features.SHOTS = MANY if "many" in condition else SMALL.get(base, LARGEST)
     task, gold, pool, design = features.cut(data, base, seed)
     if variant in variants.SKEWED:
         shares = variants.SKEWED[variant][1]
@@ -131,8 +132,9 @@ def labels_of(
     classes = len(task.labels)
     if condition == "equal":
         counts = [16] * classes
-    elif condition == "uneven":
+    elif condition.startswith("uneven"):
         counts = [round(24 * (8 / 24) ** (at / (classes - 1))) for at in range(classes)]
+        counts = [4 * count for count in counts] if "many" in condition else counts
         Random(f"{seed} uneven").shuffle(counts)
     else:
         of_pool = [sum(row.label == label for row in pool) / len(pool) for label in task.labels]

@@ -179,24 +179,6 @@ def test_drift_is_half_the_sum_of_the_differences():
     assert drift(["a", "b"], ["b", "a"]) == 0
 
 
-@pytest.mark.parametrize("counts", [(24, 8), (8, 24), (40, 10)])
-def test_folds_of_uneven_labels_lean_to_no_class(counts: tuple[int, int]) -> None:
-    """Many numbers a vector: a regression leans to the class with more labels, weighed or not."""
-    generator = torch.Generator().manual_seed(1)
-    middle = torch.full((50,), 2 / 50**0.5)
-
-    def rows(first: int, second: int) -> tuple[torch.Tensor, torch.Tensor]:
-        labels = torch.tensor([0] * first + [1] * second)
-        noise = torch.randn(len(labels), 50, generator=generator)
-        return noise + middle * (2 * labels[:, None] - 1), labels
-
-    (gold, labels), (pool, truth) = rows(*counts), rows(400, 400)
-    folds = folds_of(Rows(gold, labels), pool, 2, seed=3)
-    assert folds is not None
-    assert float(folds.prior[0]) == pytest.approx(0.5, abs=0.15)
-    assert float((folds.pool_belief.argmax(1) == truth).double().mean()) > 0.9
-
-
 def test_the_scale_of_equal_labels_is_a_temperature_alone() -> None:
     logits = torch.tensor([[2.0, 0.0], [1.0, 0.0], [0.0, 0.5], [0.3, 0.0]])
     scale = fitted_scale(logits, torch.tensor([0, 0, 1, 1]))

@@ -112,13 +112,12 @@ def lean(
     of them counts more. New rows of that class lie nearer to the others, so it answers it too
     rarely. How much is asked of regressions that did not see the row.
     """
-    cuts = (
-        []
-        if even(gold.labels, classes)
-        else cuts_of(gold.labels, classes, seed=seed, keys=gold.keys)
-    )
+    none = torch.zeros(classes)
+    if even(gold.labels, classes):
+        return none
+    cuts = cuts_of(gold.labels, classes, seed=seed, keys=gold.keys)
     if not cuts:
-        return torch.zeros(classes)
+        return none
     models = regressions(gold, cuts, classes, strength=strength, names=names)
     scale = fitted_scale(asked_of_others(models, cuts, gold.vectors), gold.labels)
     return scale.temperature * scale.shift

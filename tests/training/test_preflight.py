@@ -48,11 +48,11 @@ def test_labels_that_are_far_more_of_one_class_are_told(bert: Backbone) -> None:
         job = Job(TASK, replace(split, labelled=labelled), METHOD, bert, 7)
         found = [line for line in preflight(job) if line.startswith("uneven labels: `good` has ")]
         assert len(found) == told
-        assert all(line.endswith("whatever the pool has: label more of `bad`") for line in found)
+        assert all(line.endswith("is answered worse: label more of `bad`") for line in found)
     equal = replace(METHOD, teacher=replace(METHOD.teacher, equal_labels=True))
     found = preflight(replace(job, method=equal))
     smallest = min(Counter(row.label for row in job.split.labelled).values())
-    learnt = f"the encoder learns from {max(8, smallest)} of a class, not from all"
+    learnt = f"the encoder learns from at most {max(8, smallest)} of each class"
     assert [line for line in found if f"; {learnt}: label more of `bad`" in line]
 
 

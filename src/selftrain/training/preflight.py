@@ -165,9 +165,9 @@ def uneven_labels(job: Job) -> Iterator[str]:
     (most, largest), (fewest, smallest) = counts.most_common()[0], counts.most_common()[-1]
     if largest < UNEVEN * smallest:
         return
-    effect = "a model leans to the classes with more of them, whatever the pool has"
+    effect = "a class with few labels is answered worse"
     if job.method.teacher.equal_labels:
-        effect = f"the encoder learns from {max(LEAST_LABELS, smallest)} of a class, not from all"
+        effect = f"the encoder learns from at most {max(LEAST_LABELS, smallest)} of each class"
     yield (
         f"uneven labels: `{most}` has {largest}, `{fewest}` {smallest}; {effect}: "
         f"label more of `{fewest}`"

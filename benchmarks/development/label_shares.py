@@ -6,9 +6,9 @@ Recipe ``frozen`` on remembered vectors, design rows. About 16 labels a class in
 ``uneven``, from 24 to 8 in an order of the classes that the seed draws; ``as the pool``, by the
 pool's shares, at least four of each; ``uneven, four times as many`` is 96 to 32. Each is learnt
 with every row counted the same, as the regressions did at first; with every class counted the same;
-and as now, where the lean of a head is taken out and a teacher that trains its encoder has as many
-labels of each class. ``fewest of each`` leaves the other labels out, everywhere. Lines that are
-there stay.
+and as now, where the lean of a head is taken out and a teacher that trains its encoder leaves out
+labels of the large classes. ``fewest of each`` leaves the other labels out, everywhere. Lines that
+are there stay.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def main() -> None:
                     split = Split(tuple(labelled), texts)
                     method = recipe(options.method)
                     if not now:
-                        teacher = replace(method.teacher, equal_labels=None)
+                        teacher = replace(method.teacher, balance_labels=None)
                         method = replace(method, teacher=teacher)
                     job = Job(task, split, method, backbone, seed)
                     line = dict(zip(names, key, strict=True)) | measured(job, design, machine)

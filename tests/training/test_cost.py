@@ -91,15 +91,15 @@ def test_a_resumed_run_reads_again_what_its_next_round_needs():
     assert after_student["estimate", 11] == reading
 
 
-def test_a_teacher_of_equal_labels_is_counted_by_the_rarest_class():
+def test_a_teacher_of_balanced_labels_is_counted_by_the_rarest_class():
     """300 labels, 30 of the rarer of two classes: four epochs of 60 rows, not of 300."""
     rows = replace(OF_FIT, labelled=300, rarest=30)
     method = recipe("supcon")
-    assert method.teacher.equal_labels
-    equal = [work.cost for work in teacher_work(method, rows)]
-    assert equal == [work.cost for work in teacher_work(method, replace(OF_FIT, labelled=60))]
-    every = replace(method, teacher=replace(method.teacher, equal_labels=None))
-    assert sum(work.cost for work in teacher_work(every, rows)) > 1.2 * sum(equal)
+    assert method.teacher.balance_labels
+    balanced = [work.cost for work in teacher_work(method, rows)]
+    assert balanced == [work.cost for work in teacher_work(method, replace(OF_FIT, labelled=60))]
+    every = replace(method, teacher=replace(method.teacher, balance_labels=None))
+    assert sum(work.cost for work in teacher_work(every, rows)) > 1.2 * sum(balanced)
     few = replace(rows, rarest=2)  # eight are learnt at least
     assert [work.cost for work in teacher_work(method, few)] == [
         work.cost for work in teacher_work(method, replace(OF_FIT, labelled=16))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 import small_run
 from selftrain.data import pool as pool_room
 from selftrain.data.pool import clean_pool
-from selftrain.data.rows import Example, Notes, Split
+from selftrain.data.rows import Example, Labelled, Notes, Split
 from selftrain.errors import ConfigError, ModelError
 from selftrain.method.selection import Reliable
 from selftrain.method.spec import Method
@@ -49,11 +48,25 @@ def test_labels_that_are_far_more_of_one_class_are_told(bert: Backbone) -> None:
         found = [line for line in preflight(job) if line.startswith("uneven labels: `good` has ")]
         assert len(found) == told
         assert all(line.endswith("is answered worse: label more of `bad`") for line in found)
-    equal = replace(METHOD, teacher=replace(METHOD.teacher, equal_labels=True))
-    found = preflight(replace(job, method=equal))
-    smallest = min(Counter(row.label for row in job.split.labelled).values())
-    learnt = f"the encoder learns from at most {max(8, smallest)} of each class"
-    assert [line for line in found if f"; {learnt}: label more of `bad`" in line]
+
+
+def test_where_the_encoder_leaves_labels_out_the_warning_says_how_many_it_learns(
+    bert: Backbone,
+) -> None:
+    """12 of one class and 3 of the other: eight are learnt at least, and eight is all of 8."""
+    rows = {
+        label: [Labelled(small_run.example(label, n), label) for n in range(12)]
+        for label in ("good", "bad")
+    }
+    method = replace(METHOD, teacher=replace(METHOD.teacher, balance_labels=True))
+    for many, effect in (
+        (12, "the encoder learns from at most 8 of each class"),
+        (8, "a class with few labels is answered worse"),
+    ):
+        labelled = (*rows["good"][:many], *rows["bad"][:3])
+        job = Job(TASK, replace(small_run.split(), labelled=labelled), method, bert, 7)
+        told = f"uneven labels: `good` has {many}, `bad` 3; {effect}: label more of `bad`"
+        assert told in preflight(job)
 
 
 @pytest.mark.parametrize(

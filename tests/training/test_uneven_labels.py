@@ -15,7 +15,8 @@ from selftrain.model.architecture import Architecture
 from selftrain.model.build import build
 from selftrain.model.pel import Full
 from selftrain.seeds import child
-from selftrain.training.fit import equal_labels, fit, regress_head
+from selftrain.training.balance import balanced
+from selftrain.training.fit import fit, regress_head
 from selftrain.training.folds import Rows, folds_of, lean
 from selftrain.training.regression import equal_classes, logistic
 
@@ -71,7 +72,7 @@ def test_the_head_of_uneven_labels_is_shifted_and_that_of_equal_ones_is_not(tiny
     items = tuple(Labelled(x, TASK.labels[i < 3]) for i, x in enumerate(POOL[:12]))
     features = model.read([item.example for item in items]).features
     labels = torch.tensor([TASK.labels.index(item.label) for item in items])
-    expected = lean(Rows(features, labels), 2, strength=1.0, seed=5)
+    expected = lean(Rows(features, labels), 2, strength=1.0, seed=child(5, "lean", 0))
     assert float(expected[0] - expected[1]) != 0
 
     def bias(lesson: Lesson) -> torch.Tensor:
@@ -88,28 +89,35 @@ def test_the_head_of_uneven_labels_is_shifted_and_that_of_equal_ones_is_not(tiny
     torch.testing.assert_close(bias(Lesson(even)), of_even.bias)
 
 
-def test_equal_labels_are_as_many_of_each_class_and_keep_their_order():
+def test_of_two_classes_as_many_rows_are_learnt_and_they_keep_their_order():
     rows = [Labelled(Example(f"{i}", f"text {i}"), "ab"[i % 3 == 0]) for i in range(30)]
-    chosen = equal_labels(rows, seed=1)  # of 20 and 10
+    chosen = balanced(rows, seed=1)  # of 20 and 10
     assert Counter(row.label for row in chosen) == {"a": 10, "b": 10}
     assert [row for row in rows if row in chosen] == [*chosen]
-    assert equal_labels(rows, seed=1) == chosen
-    assert len({equal_labels(rows, seed=seed) for seed in range(9)}) > 1, "a seed draws them"
-    assert equal_labels(chosen, seed=1) == chosen
+    assert balanced(rows, seed=1) == chosen
+    assert len({balanced(rows, seed=seed) for seed in range(9)}) > 1, "a seed draws them"
+    assert balanced(chosen, seed=1) == chosen
+
+
+def test_of_more_classes_one_may_have_as_many_rows_as_half_of_all_if_all_were_rare():
+    counts = {"a": 40, "b": 25, "c": 12, "d": 10}
+    rows = [Labelled(Example(f"{c}{i}", f"{c}{i}"), c) for c, n in counts.items() for i in range(n)]
+    learnt = Counter(row.label for row in balanced(rows, seed=1))
+    assert learnt == {"a": 20, "b": 20, "c": 12, "d": 10}
 
 
 def test_a_class_with_few_labels_leaves_the_others_eight():
     rows = [Labelled(Example(f"{i}", f"text {i}"), "abc"[min(i // 2, 2)]) for i in range(30)]
-    chosen = equal_labels(rows, seed=1)  # of 2, 2 and 26
+    chosen = balanced(rows, seed=1)  # of 2, 2 and 26
     assert Counter(row.label for row in chosen) == {"a": 2, "b": 2, "c": 8}
 
 
-def test_a_teacher_of_equal_labels_learns_as_if_the_others_were_not_there(tiny_backbone):
+def test_a_teacher_of_balanced_labels_learns_as_if_the_others_were_not_there(tiny_backbone):
     rows = (*GOLD, *(Labelled(x, GOLD[0].label) for x in POOL[:12]))
-    how = replace(TEACHER, equal_labels=True)
+    how = replace(TEACHER, balance_labels=True)
     models = [build(TASK, tiny_backbone("bert"), how.architecture, seed=1) for _ in range(2)]
     fit(models[0], Lesson(rows), how, seed=1, machine=MACHINE)
-    drawn = equal_labels(rows, child(1, "equal labels", 0))
+    drawn = balanced(rows, child(1, "balance", 0))
     assert len(drawn) < len(rows)
-    fit(models[1], Lesson(drawn), replace(how, equal_labels=None), seed=1, machine=MACHINE)
+    fit(models[1], Lesson(drawn), replace(how, balance_labels=None), seed=1, machine=MACHINE)
     assert models[0].digest() == models[1].digest()

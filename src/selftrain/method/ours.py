@@ -18,13 +18,13 @@ def probe(preset: Preset = "laptop") -> Method:
     that ``rounds`` asks for starts from its teacher, and learns from 95 % of each pseudo class.
     """
     base = PRESETS[preset]
-    teacher = replace(base.teacher, head="linear", head_start="regression", equal_labels=True)
+    teacher = replace(base.teacher, head="linear", head_start="regression", balance_labels=True)
     if teacher.steps is not None:
         teacher = replace(teacher, min_epochs=4)
     student = replace(
         teacher,
         head_start="random",
-        equal_labels=None,
+        balance_labels=None,
         starts_from="teacher",
         steps=80,
         epochs=None,
@@ -64,7 +64,7 @@ def supcon(preset: Preset = "laptop") -> Method:
         teacher = replace(contrast, class_names=True, interpolation=0.5)
         student = replace(
             contrast,
-            equal_labels=None,
+            balance_labels=None,
             starts_from="teacher",
             steps=60,
             min_epochs=None,

@@ -74,9 +74,9 @@ class Tune:
     class_names: bool | None = None
     """Train also on short texts made of the class names, if the encoder answers the labelled rows
     by them better than by chance. Left out, names are not read."""
-    equal_labels: bool | None = None
-    """Train on as many gold rows of each class as the rarest class has, or on eight; the others
-    wait for the rounds. Left out, on all of them."""
+    balance_labels: bool | None = None
+    """Leave some gold rows of large classes to the rounds: with two classes learn from as many of
+    each, with more of them from a few more of the large ones. Left out, learn from all."""
     contrast: EasyHard | None = None
     """The easy-hard contrast, added to the loss. Left out, there is none."""
     smooth: Smooth | None = None

@@ -15,8 +15,8 @@ from selftrain.method.spec import Method, Tune
 from selftrain.model.backbone import Backbone
 from selftrain.model.pel import AnyTuning, Full, Layers, Probe, layers_of, placeholders
 from selftrain.model.pel.layers import depth, dropout_depth
+from selftrain.training.balance import most_of_a_class
 from selftrain.training.draw import GUARDED_SLICE_ROWS, MAX_VECTORS, SLICE_ROWS
-from selftrain.training.fit import LEAST_LABELS
 
 FULL, MODULE, DROPOUT, HEAD = 3.0, 2.3, 1.2, 0.01
 """What one row costs, in rows read: trained with all parameters, trained with a module alone, read
@@ -158,8 +158,8 @@ def teacher_work(method: Method, counts: Counts) -> Iterator[Work]:
         rows = method.tapt.steps * method.tapt.batch_size
         yield Work((FULL + 1) * rows, "pool", method.teacher.tuning)  # + 1: a score per word
     rows = counts.labelled
-    if method.teacher.equal_labels and counts.rarest is not None:
-        rows = min(rows, counts.classes * max(LEAST_LABELS, counts.rarest))
+    if method.teacher.balance_labels and counts.rarest is not None:
+        rows = min(rows, counts.classes * most_of_a_class(counts.rarest, counts.classes))
     yield from fit_work(method.teacher, rows, counts.classes, "gold")
 
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from selftrain.data.pool import text_key
-from selftrain.data.rows import Labelled, Lesson
+from selftrain.data.rows import Lesson
 from selftrain.errors import TrainingError
 from selftrain.method.losses import contrast, smoothness, supcon
 from selftrain.method.spec import Tune
@@ -27,6 +27,7 @@ from selftrain.model.classifier import Classifier
 from selftrain.model.heads import Output
 from selftrain.model.pel import Probe
 from selftrain.seeds import child
+from selftrain.training.balance import balanced
 from selftrain.training.class_names import class_name_rows
 from selftrain.training.folds import Rows, lean
 from selftrain.training.machine import PLAIN, Machine, randomness
@@ -61,18 +62,13 @@ def fit(model: Classifier, lesson: Lesson, tune: Tune, *, seed: int, machine: Ma
     started = time.perf_counter()
     model.to(machine.torch_device())
     machine.ranks.require_same("the lesson", [lesson.gold, lesson.easy, lesson.hard])
-    lesson = Lesson(lesson.gold) if tune.train_on == "gold" else lesson
-    if tune.equal_labels:
-        lesson = replace(lesson, gold=equal_labels(lesson.gold, child(seed, "equal labels", 0)))
-    name_rows = class_name_rows(model, lesson.gold) if tune.class_names else None
-    names = name_rows or ()
-    lesson = replace(lesson, gold=(*lesson.gold, *names))
-    regress = partial(regress_head, model, lesson, names=len(names), seed=child(seed, "lean", 0))
+    lesson, name_rows = learnt_rows(model, lesson, tune, seed)
+    regress = partial(regress_head, model, lesson, names=name_rows or 0, seed=seed)
     if isinstance(tune.tuning, Probe):
         regress()
-        fitted = fitted_head(model, lesson, started)
+        fitted = replace(fitted_head(model, lesson, started), name_rows=name_rows)
         machine.ranks.copy_first(model.head_state().values())
-        return replace(fitted, name_rows=None if name_rows is None else len(name_rows))
+        return fitted
     if tune.head_start == "regression":
         regress()
     machine.ranks.copy_first(model.state().values())  # another processor rounds differently
@@ -110,8 +106,21 @@ def fit(model: Classifier, lesson: Lesson, tune: Tune, *, seed: int, machine: Ma
         tuned=sum(p.numel() for p in model.trainable().values()),
         total=sum(p.numel() for p in model.parameters()),
         seconds=time.perf_counter() - started,
-        name_rows=None if name_rows is None else len(name_rows),
+        name_rows=name_rows,
     )
+
+
+def learnt_rows(
+    model: Classifier, lesson: Lesson, tune: Tune, seed: int
+) -> tuple[Lesson, int | None]:
+    """The lesson with the gold rows that are learnt; how many of them, the last ones, are names.
+
+    None where the rows of class names are not asked for.
+    """
+    lesson = Lesson(lesson.gold) if tune.train_on == "gold" else lesson
+    gold = balanced(lesson.gold, child(seed, "balance", 0)) if tune.balance_labels else lesson.gold
+    names = class_name_rows(model, gold) if tune.class_names else None
+    return replace(lesson, gold=(*gold, *(names or ()))), None if names is None else len(names)
 
 
 def fitted_head(model: Classifier, lesson: Lesson, started: float) -> Fitted:
@@ -388,27 +397,6 @@ def row_weights(lesson: Lesson, labels: Tensor) -> Tensor:
     return torch.cat([equal_classes(labels[:gold], weights[:gold]), weights[gold:]])
 
 
-LEAST_LABELS = 8
-"""So many labels of a class are always learnt: fewer teach an encoder too little."""
-
-
-def equal_labels(gold: Sequence[Labelled], seed: int) -> tuple[Labelled, ...]:
-    """As many gold rows of each class as the rarest has, drawn at random; their order stays.
-
-    An encoder learns its rows by heart. Of a rarer class it has seen too few, so new rows of that
-    class look like the others (benchmarks/development/README.md, section 14).
-    """
-    of_class: dict[str, list[int]] = {}
-    for place, row in enumerate(gold):
-        of_class.setdefault(row.label, []).append(place)
-    most = max(LEAST_LABELS, min(map(len, of_class.values())))
-    random = Random(seed)  # noqa: S311
-    drawn: set[int] = set()
-    for places in of_class.values():
-        drawn |= {*random.sample(places, min(most, len(places)))}
-    return tuple(row for place, row in enumerate(gold) if place in drawn)
-
-
 @torch.no_grad()
 def regress_head(model: Classifier, lesson: Lesson, *, names: int = 0, seed: int = 0) -> None:
     """Set a linear head by logistic regression on the features as they now are.
@@ -430,6 +418,8 @@ def regress_head(model: Classifier, lesson: Lesson, *, names: int = 0, seed: int
         keys = tuple(text_key(item) for item in items[:first])
         gold = Rows(features[:first], labels[:first], keys)
         of_names = Rows(features[first:], labels[first:]) if names else None
-        found = found.shifted(lean(gold, classes, strength=STRENGTH, seed=seed, names=of_names))
+        found = found.shifted(
+            lean(gold, classes, strength=STRENGTH, seed=child(seed, "lean", 0), names=of_names)
+        )
     model.head.out.weight[present] = found.weight[present].to(model.head.out.weight)
     model.head.out.bias[present] = found.bias[present].to(model.head.out.bias)

@@ -19,8 +19,8 @@ from selftrain.model.backbone import Backbone
 from selftrain.model.classifier import Classifier
 from selftrain.model.legible import legibility
 from selftrain.model.surgery import dropout_rates
+from selftrain.training.balance import most_of_a_class
 from selftrain.training.draw import MAX_VECTORS, different_draws, pool_of_round
-from selftrain.training.fit import LEAST_LABELS
 from selftrain.training.job import Job, new_model
 from selftrain.training.memory import encoded
 
@@ -166,8 +166,9 @@ def uneven_labels(job: Job) -> Iterator[str]:
     if largest < UNEVEN * smallest:
         return
     effect = "a class with few labels is answered worse"
-    if job.method.teacher.equal_labels:
-        effect = f"the encoder learns from at most {max(LEAST_LABELS, smallest)} of each class"
+    learnt = most_of_a_class(smallest, len(counts))
+    if job.method.teacher.balance_labels and learnt < largest:
+        effect = f"the encoder learns from at most {learnt} of each class"
     yield (
         f"uneven labels: `{most}` has {largest}, `{fewest}` {smallest}; {effect}: "
         f"label more of `{fewest}`"

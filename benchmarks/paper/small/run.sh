@@ -2,7 +2,8 @@
 # The paper's tables as one machine can make them: the grids of this folder, in the order of what they are worth.
 #     benchmarks/paper/small/run.sh DATA OUT [flags of selftrain bench, such as --threads 1]
 # OUT holds the run folders, which are large. Killed, it goes on. Two workers share the work with the same command and
-# --storage journal://OUT/cells.journal. The cells are copied here after each step.
+# --storage journal://OUT/cells.journal. The cells are copied here after each step, and from here into a new OUT: a cell
+# that is here is not computed again.
 set -eu
 data=$1 out=$2
 shift 2
@@ -12,6 +13,10 @@ step() { # GRID FOLDER [flags]: what fails is told and passed over, and tried ag
     grid=$1 folder=$2
     shift 2
     echo "== $(date +%H:%M) $grid" >&2
+    if [ -f "$here/$folder.jsonl" ] && [ ! -f "$out/$folder/cells.jsonl" ]; then
+        mkdir -p "$out/$folder"
+        cp "$here/$folder.jsonl" "$out/$folder/cells.jsonl"
+    fi
     python -m selftrain bench "$data" -o "$out/$folder" --shared "$out/one_round/shared" \
         --grid "$here/$grid.toml" "$@" || echo "== not whole: $grid" >&2
     if [ -f "$out/$folder/cells.jsonl" ]; then

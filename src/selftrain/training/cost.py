@@ -50,7 +50,7 @@ class Counts:
     test: int = 0
     """Scored once, at the end."""
     rarest: int | None = None
-    """Labelled rows of the class that has fewest; None where each has as many."""
+    """Labelled rows of the class that has fewest; None where nobody counted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,7 +192,7 @@ def run(monkeypatch: pytest.MonkeyPatch, script: str, *words: object) -> None:
     runpy.run_path(str(ROOT / "benchmarks" / script), run_name="__main__")
 
 
-CELLS = ("cells", "modules", "one_round", "steps", "trunk")
+CELLS = ("cells", "modules", "one_round", "steps", "trunk", "small/one_round")
 
 
 @pytest.mark.parametrize("name", CELLS)
@@ -206,7 +206,7 @@ def test_every_committed_cell_is_found_by_a_recipe_of_a_committed_grid(name: str
 
 def committed_methods() -> Iterator[Method]:
     """The methods of all grids, with the rounds they ask for and with one."""
-    for path in sorted(PAPER.glob("*.toml")):
+    for path in sorted((*PAPER.glob("*.toml"), *PAPER.glob("small/*.toml"))):
         asked = tomllib.loads(path.read_text("utf-8"))
         for rounds in ({}, {"rounds": 1}):
             yield from grid_of(asked | rounds, "test").methods.values()
